@@ -10,10 +10,10 @@ const ASSETS = [
   ['/console/icon.svg', 'icon.svg', 'image/svg+xml'],
 ] as const
 
-/** The paths that need no identity: they hold nothing of the server. */
+/** The paths that need no identity, because they tell nothing about models. */
 export const PUBLIC_ROUTES: ReadonlySet<string> = new Set(['/', ...ASSETS.map(([path]) => path)])
 
-/** Nothing comes from another host, no script stands in a page, and no other page may frame this one. */
+/** Headers of the page: it loads nothing from other hosts, runs no inline scripts, and no other page may frame it. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': [
     "default-src 'none'",
@@ -38,7 +38,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 /** Fields that the routes of all files of the page have in common. */
 const PAGE = { method: 'GET', group: 'page', document: 'none' } as const
 
-/** Routes of the page's files, which are read now. @throws ServeError SETTING_INVALID if they were not built. */
+/** Reads the page's files and makes their routes. @throws ServeError SETTING_INVALID if the files were not built. */
 export function assetRoutes(): readonly RestRoute[] {
   const home: RestReply = {
     status: 302,

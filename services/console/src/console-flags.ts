@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 
-/** The one switch of the console, and where it listens. */
+/** The flags of the console: its port, its address, and whether it sends requests. */
 export const CONSOLE_FLAGS = {
   'console-port': {
     type: 'int',
@@ -26,8 +26,10 @@ export const CONSOLE_FLAGS = {
 export type ConsoleFlags = FlagValues<typeof CONSOLE_FLAGS>
 
 /**
+ * Checks that the flags of the console fit together.
+ *
  * @param flags.http-restricted-api - of `tutti serve`.
- * @throws ServeError FLAG_INVALID for a console that would show what a header should keep, and settings of no console.
+ * @throws ServeError FLAG_INVALID for a console beside calls that need a header, and for settings of a console without its port.
  */
 export function checkConsoleFlags(
   flags: ConsoleFlags & { readonly 'http-restricted-api'?: readonly string[] },

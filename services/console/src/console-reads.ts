@@ -17,7 +17,7 @@ import { readReplicas } from './read-replicas.ts'
 export interface ConsoleReadsOptions {
   readonly source: Omit<ConsoleSource, 'waitForRequest' | 'stopWaiting'>
   readonly cluster?: ClusterSource | undefined
-  /** Its host is told to callers that may see the replicas. */
+  /** Facts about the server. Only callers who may see replicas get its host. */
   readonly server: Omit<Overview['server'], 'isReady' | 'others'>
   readonly mayInfer: boolean
   readonly http: ModelDetail['http']
@@ -30,7 +30,7 @@ const MODEL_MS = 1000
 /** A step that hangs must not take away what is known of it, and in three seconds it is gone. */
 const ANSWER_MS = 1500
 
-/** The reads of the page, each of what one caller's index names: nothing is kept, and nothing runs while no page is open. */
+/** The reads of the page, each limited to the models in its caller's index. It keeps nothing, and runs only when a page asks. */
 export class ConsoleReads {
   readonly #o: ConsoleReadsOptions
 
@@ -64,7 +64,7 @@ export class ConsoleReads {
     }
   }
 
-  /** @throws ServeError MODEL_NOT_FOUND for one that the caller's index does not name. */
+  /** Reads the details of a model. @throws ServeError MODEL_NOT_FOUND if the caller's index does not name it. */
   async model(backend: InferenceBackend, name: string): Promise<ModelDetail> {
     const { source, clock, mayInfer, http } = this.#o
     const versions = groupVersions(await backend.repositoryIndex(false))

@@ -7,7 +7,7 @@ import type { UnreadyResource } from './api/cluster.ts'
 export interface ConsoleModel {
   readonly name: string
   readonly kind: 'model' | 'ensemble'
-  /** Absent if it was refused. */
+  /** Configuration; absent if it was refused. */
   readonly config?: ModelConfig
   /** The plan of an ensemble that can run. */
   readonly plan?: EnsemblePlan
@@ -25,9 +25,9 @@ export interface ReplicaVersion {
   readonly model: string
   readonly version: string
   readonly revision: string
-  /** As in the index, and IDLE for a version that is ready and gets no new requests. */
+  /** State as in the index, or IDLE for a version that is ready and gets no new requests. */
   readonly state: string
-  /** Why it gets none, or ''. */
+  /** Reason why the version gets no requests; '' if it gets them. */
   readonly reason: string
 }
 
@@ -39,9 +39,9 @@ export interface ConsoleReplica {
   readonly state: 'taking work' | 'draining' | 'suspect' | 'other protocol'
   /** `this process`, `nats`, or the kind of a direct connection. */
   readonly reachedOver: string
-  /** Requests of this router that it has not answered. */
+  /** Requests of this router that the replica has not answered. */
   readonly inFlight: number
-  /** Load that it reports of all its callers; undefined for one of this process. */
+  /** Load by all callers, as the replica reports it; undefined for a replica in this process. */
   readonly load: { readonly inFlight: number; readonly queued: number } | undefined
   readonly versions: readonly ReplicaVersion[]
 }
@@ -52,7 +52,7 @@ export interface ReplicaTotals {
   readonly model: string
   readonly ensemble: string
   readonly step: string
-  /** That were answered. */
+  /** Requests that were answered. */
   readonly requests: number
   /** Attempts that failed, also those that were tried again elsewhere. */
   readonly failures: number
@@ -72,32 +72,32 @@ export interface OtherRouter {
 export interface ClusterSource {
   readonly namespace: string
   /**
-   * The Models and Ensembles that are not Ready, those first that were refused. A page may ask each second.
+   * Lists the Models and Ensembles that are not Ready, refused ones first. It may be called each second.
    *
-   * @throws KubeError if the API server does not say.
+   * @throws KubeError if the API server fails.
    */
   unready(): Promise<readonly UnreadyResource[]>
 }
 
-/** The source of what the console shows beside what clients can ask; never more than the caller's index names. */
+/** The source of the console's data that clients cannot ask for. The console asks only about models in its caller's index. */
 export interface ConsoleSource {
   find(name: string): ConsoleModel | undefined
   /**
-   * As `InferenceBackend.statistics`, of several models in few questions; nothing of those that are not known.
+   * Reads the statistics of several models, as `InferenceBackend.statistics`. Unknown models are left out.
    *
    * @throws ServeError if a step does not answer.
    */
   statisticsOf(names: ReadonlySet<string>): Promise<readonly ModelStatistics[]>
   /**
-   * The request that a page waits for, once it has ended; see `RequestCaptures`.
+   * Reads the state of a page's wait for a request; see `RequestCaptures`.
    *
    * @throws ServeError OVERLOADED if too many pages wait.
    */
   waitForRequest(o: WaitOptions): CaptureState
   stopWaiting(o: Pick<WaitOptions, 'page' | 'turn'>): void
-  /** Those that know some of the models, whether they serve them or not. */
+  /** Lists the replicas that know some of the models, whether they serve them or not. */
   replicasOf(models: ReadonlySet<string>): readonly ConsoleReplica[]
-  /** Since a page reads them; it counts no more a minute after the last time. */
+  /** Reads totals of calls by replica. They are counted from the first read until a minute after the last one. */
   replicaTotals(): readonly ReplicaTotals[]
   otherRouters(): readonly OtherRouter[]
   /** Reads the totals of the steps of an ensemble. */

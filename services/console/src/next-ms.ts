@@ -2,9 +2,10 @@
 const MS_FOR_MODEL = 10
 
 /**
- * Milliseconds until a page asks again: rarer where a server has many models, as each answer reads the whole index.
+ * Computes the milliseconds until a page asks again. They grow with the number of models, since each answer reads the whole
+ * index.
  *
- * @param leastMs - with few models.
+ * @param leastMs - the result for few models.
  */
 export function nextMs(leastMs: number, models: number): number {
   return Math.max(leastMs, MS_FOR_MODEL * models)

@@ -18,19 +18,19 @@ export interface ConsoleOptions {
     readonly 'http-use-ssl-mutual': boolean
   }
   readonly source: ConsoleSource
-  /** Absent where no cluster is. */
+  /** Source of the cluster's resources; absent without a cluster. */
   readonly cluster?: ClusterSource | undefined
   /** Version of the executable. */
   readonly version: string
   /** The processes that this server sees, for people: `one process`, say. */
   readonly scope: string
-  /** Name of the machine or pod, for callers that see where models run; absent if it says nothing. */
+  /** Name of the machine or pod, for callers who may see replicas; absent: it is not shown. */
   readonly host?: string
   readonly clock: Clock
 }
 
 /**
- * Makes what the servers need to serve the console; undefined if the flags do not ask for it.
+ * Makes the options with which the servers serve the console; undefined without `--console-port`.
  *
  * @throws ServeError SETTING_INVALID if the page was not built.
  */

@@ -6,10 +6,10 @@ import type { ClusterSource } from './console-source.ts'
 const MAX_RESOURCES = 100
 
 /**
- * Reads which of a cluster's Models and Ensembles are not Ready, or why that is not known.
+ * Reads the cluster's Models and Ensembles that are not Ready, at most 100. An error is returned as `failure`.
  *
- * @param o.isWanted - which of them the page shows.
- * @param o.inTime - rejects if the answer takes too long.
+ * @param o.isWanted - returns true for resources that the page shows.
+ * @param o.inTime - waits for the answer; rejects if it takes too long.
  */
 export async function readCluster(
   source: ClusterSource,

@@ -13,20 +13,20 @@ import type { Graph, Step, Tensor } from './api/model-detail.ts'
 export interface KnownStep {
   readonly config?: ModelConfig | undefined
   readonly isReady: boolean
-  /** Undefined without counts. */
+  /** Failures of the model; undefined without counts. */
   readonly failures: number | undefined
 }
 
 export interface GraphSource {
   readonly config: ModelConfig
-  /** Has the names that the ensemble gives its steps; absent if it cannot run. */
+  /** Plan of the ensemble, with the names of its steps; absent if the ensemble cannot run. */
   readonly plan?: EnsemblePlan | undefined
-  /** Undefined for a model that the caller may not see, or that is not there. */
+  /** Function that finds a step's model; undefined if there is none, or the caller may not see it. */
   readonly known: (model: string) => KnownStep | undefined
   readonly totals: readonly StepTotals[]
 }
 
-/** The steps of an ensemble and the tensors between them; undefined for what is no ensemble. */
+/** Reads the steps of an ensemble and the tensors between them; undefined if the config is of no ensemble. */
 export function readGraph(o: GraphSource): Graph | undefined {
   const { config, plan } = o
   if (!isEnsembleConfig(config)) return undefined
@@ -62,7 +62,7 @@ function portsOf(map: TensorMap): { readonly name: string; readonly tensor: stri
   return Object.entries(map).map(([name, tensor]) => ({ name, tensor }))
 }
 
-/** The inputs and outputs of a model, as its clients see them. */
+/** Lists the inputs and outputs of a model, as its clients see them. */
 export function signatureOf(config: ModelConfig): readonly Tensor[] {
   const { inputs, outputs } = modelMetadata(config, [])
   return [...toTensors(inputs, config), ...toTensors(outputs, config)]

@@ -18,15 +18,19 @@ export interface NextRequestOptions {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** Whether a caller may see requests of others, replicas, and what is not ready: with identities only one that may change the server. */
+/**
+ * Checks whether a caller may see requests of others, replicas and the cluster. Where callers have identities, only those who may
+ * change the server may.
+ */
 export function maySeeOperations({ identity }: Pick<InferenceBackend, 'identity'>): boolean {
   return identity?.mayControl ?? true
 }
 
 /**
- * The next request of a model that is as the page wants, or that there is none yet.
+ * Answers a page that waits for a request of a model: with the request once it has ended, until then with the count of others.
  *
- * @throws ServeError ACCESS_DENIED, MODEL_NOT_FOUND for a model that the caller's index does not name, INVALID_PARAMETER, OVERLOADED
+ * @throws ServeError ACCESS_DENIED, MODEL_NOT_FOUND for a model that the caller's index does not name, INVALID_PARAMETER,
+ * OVERLOADED
  */
 export async function readNextRequest(o: NextRequestOptions): Promise<NextRequest> {
   const { source, backend, model, clock } = o

@@ -8,10 +8,10 @@ const MAX_REPLICAS = 200
 type Totals = Replica['totals'][number]
 
 /**
- * The replicas of a model, or of the models of an ensemble's steps, with what their calls took.
+ * Reads the replicas of a model, or of the models of an ensemble's steps, with the totals of their calls.
  *
- * @param models - that the caller may see.
- * @param ensemble - undefined for a model, whose calls are summed over all that call it.
+ * @param o.models - the models whose replicas are wanted; only models that the caller may see.
+ * @param o.ensemble - the ensemble whose calls count; undefined for a model, whose calls are summed over all callers.
  */
 export function readReplicas(
   source: Pick<ConsoleSource, 'replicasOf' | 'replicaTotals'>,

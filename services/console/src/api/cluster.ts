@@ -1,15 +1,18 @@
 import { z } from 'zod'
 
-/** A Model or an Ensemble of the cluster that is not Ready, and why, as the operator says it. */
+/** A Model or an Ensemble of the cluster that is not Ready, with the reason that the operator gives. */
 export const UnreadyResource = z.object({
   kind: z.enum(['Model', 'Ensemble']),
-  /** In the cluster. */
+  /** Name of the resource in the cluster. */
   name: z.string(),
-  /** The name by which clients call it. */
+  /** Name by which clients call the model or ensemble. */
   model: z.string(),
-  /** `refused`: its newest generation was not accepted; an earlier one may be served. `degraded`: it answers, and something is wrong. */
+  /**
+   * `refused`: its newest generation was not accepted; an earlier one may be served. `degraded`: it answers, and something is
+   * wrong.
+   */
   state: z.enum(['refused', 'not ready', 'degraded']),
-  /** Reason of the condition that says it. The message of a refusal begins with the field. */
+  /** Reason of the condition. The message of a refusal begins with the field that is wrong. */
   reason: z.string(),
   message: z.string(),
   /** Address of the page that explains the reason. */
@@ -21,9 +24,9 @@ export type UnreadyResource = Readonly<z.infer<typeof UnreadyResource>>
 export const Cluster = z.object({
   namespace: z.string(),
   unready: z.array(UnreadyResource).readonly(),
-  /** Further ones, which are too many for a page. */
+  /** Number of further resources, which are left out. */
   leftOut: z.number(),
-  /** Why they are not known; '' if they are. */
+  /** Error that kept the resources from being read; '' if there was none. */
   failure: z.string(),
 })
 export type Cluster = Readonly<z.infer<typeof Cluster>>

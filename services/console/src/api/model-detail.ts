@@ -24,7 +24,7 @@ export const Step = z.object({
   /** Model input -> ensemble tensor. */
   inputs: z.array(Port).readonly(),
   outputs: z.array(Port).readonly(),
-  /** Within this ensemble. Milliseconds, summed. */
+  /** Totals of the step within this ensemble; times are sums, in milliseconds. */
   totals: z
     .object({
       requests: z.number(),
@@ -33,14 +33,14 @@ export const Step = z.object({
       computeMs: z.number(),
     })
     .optional(),
-  /** Failures of its model over all its callers; absent if the caller may not see the model, or without counts. */
+  /** Failures of the step's model for all callers; absent if the caller may not see the model, or without counts. */
   failures: z.number().optional(),
 })
 export type Step = Readonly<z.infer<typeof Step>>
 
 export const Graph = z.object({
   steps: z.array(Step).readonly(),
-  /** All tensors between them, those of the signature included. */
+  /** All tensors between the steps, with those of the ensemble's signature. */
   tensors: z.array(Tensor).readonly(),
 })
 export type Graph = Readonly<z.infer<typeof Graph>>
@@ -57,22 +57,22 @@ export const ModelDetail = z.object({
   outputs: z.array(Tensor).readonly(),
   /** The graph of an ensemble. */
   graph: Graph.optional(),
-  /** Where it runs, or the models of its steps; absent if the caller may not see that. */
+  /** Replicas of the model, or of the models of an ensemble's steps; absent if the caller may not see them. */
   replicas: Replicas.optional(),
-  /** Its resources there that are not ready. Absent where no cluster is, and if the caller may not see it. */
+  /** Resources of this model in the cluster that are not Ready; absent without a cluster, or if the caller may not see them. */
   cluster: Cluster.optional(),
-  /** The ensembles that call it. */
+  /** Ensembles that call the model. */
   usedBy: z.array(z.string()).readonly(),
-  /** Whether the page may send requests to it. */
+  /** True if the page may send requests to the model. */
   mayInfer: z.boolean(),
-  /** Whether it may show single requests of others. */
+  /** True if the page may show single requests of other clients. */
   mayCatch: z.boolean(),
-  /** The HTTP API, for other clients; port 0 if it is any free one. Absent if it is not served. */
+  /** The HTTP API for other clients; port 0 if the flags ask for any free port. Absent if the API is not served. */
   http: z.object({ port: z.number(), isSecure: z.boolean() }).optional(),
   atMs: z.number(),
-  /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
+  /** Time until the page should ask again, in milliseconds; longer on a server with many models. */
   nextMs: z.number().positive(),
-  /** Why there are no counts; '' if there are. */
+  /** Error that kept the counts from being read; '' if there was none. */
   countsFailure: z.string(),
   counts: Counts.optional(),
 })

@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { RecordedSteps } from './step-span.ts'
 
-/** The query with which a page asks `GET /console/api/models/NAME/next`. Without `want` it waits no more. */
+/** The query of `GET /console/api/models/NAME/next`, with which a page waits for a request. Without `want` it stops waiting. */
 export const NextQuery = z.object({
-  /** The page's own name. */
+  /** Name of the page, which the page chooses. */
   page: z.string().min(1).max(64),
-  /** Counts the requests that it has waited for. */
+  /** Number of this wait among the waits of the page. */
   turn: z.string().max(16),
   want: z.enum(['any', 'failed', 'slow', 'id']).optional(),
-  /** For `slow`. */
+  /** Least time of a request that is wanted, for `slow`. */
   slowerThanMs: z.coerce.number().min(0).optional(),
-  /** For `id`. */
+  /** Request id or trace id of the request that is wanted, for `id`. */
   id: z.string().min(1).max(4096).optional(),
 })
 export type NextQuery = Readonly<z.infer<typeof NextQuery>>
@@ -25,7 +25,7 @@ export const CaughtRequest = RecordedSteps.extend({
 })
 export type CaughtRequest = Readonly<z.infer<typeof CaughtRequest>>
 
-/** The answer: the request, once one has ended that fits. */
+/** The answer of `GET /console/api/models/NAME/next`: the request that the page waits for, once it has ended. */
 export const NextRequest = z.object({
   atMs: z.number(),
   nextMs: z.number().positive(),

@@ -5,7 +5,7 @@ import { Counts } from './counts.ts'
 export const Version = z.object({
   version: z.string(),
   state: z.string(),
-  /** Why it is not ready, or ''. */
+  /** Reason why the version is not ready; '' if it is ready. */
   reason: z.string(),
 })
 export type Version = Readonly<z.infer<typeof Version>>
@@ -32,7 +32,7 @@ export const Overview = z.object({
     isReady: z.boolean(),
     /** The processes that this server sees: `one process`, or one router of several. */
     scope: z.string(),
-    /** Where it runs; absent if the caller may not see it. */
+    /** Machine or pod of the server; absent if the caller may not see it. */
     host: z.string().optional(),
     /** The other routers of the repository; absent if the caller may not see them. */
     others: z
@@ -42,12 +42,12 @@ export const Overview = z.object({
   }),
   /** Time of the server's monotonic clock, in milliseconds: rates are taken from two answers. */
   atMs: z.number(),
-  /** When the page should ask again, in milliseconds: an answer costs the server as much as it has models. */
+  /** Time until the page should ask again, in milliseconds; longer on a server with many models. */
   nextMs: z.number().positive(),
-  /** Why there are no counts; '' if there are. */
+  /** Error that kept the counts from being read; '' if there was none. */
   countsFailure: z.string(),
   models: z.array(ListedModel).readonly(),
-  /** Absent where no cluster is, and if the caller may not see it. */
+  /** State of the cluster; absent without a cluster, or if the caller may not see it. */
   cluster: Cluster.optional(),
 })
 export type Overview = Readonly<z.infer<typeof Overview>>

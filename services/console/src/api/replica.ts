@@ -19,7 +19,7 @@ export const Replica = z.object({
       }),
     )
     .readonly(),
-  /** Totals of the calls that this router has made since the page looks: by step of an ensemble, or one of a model, whose step is ''. */
+  /** Totals of this router's calls since the page was opened: one for each step of an ensemble; for a model one, with step ''. */
   totals: z
     .array(
       z.object({
@@ -37,7 +37,7 @@ export type Replica = Readonly<z.infer<typeof Replica>>
 
 export const Replicas = z.object({
   all: z.array(Replica).readonly(),
-  /** Further ones, which are too many for a page. */
+  /** Number of further replicas, which are left out. */
   leftOut: z.number(),
 })
 export type Replicas = Readonly<z.infer<typeof Replicas>>

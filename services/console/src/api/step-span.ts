@@ -17,14 +17,19 @@ export const StepSpan = z.object({
 })
 export type StepSpan = Readonly<z.infer<typeof StepSpan>>
 
-/** The steps of a request, and how many of them are not told. */
+/** The recorded steps of a request, and the number of steps that are left out. */
 export const RecordedSteps = z.object({
   spans: z.array(StepSpan).readonly(),
   leftOut: z.int().min(0),
 })
 export type RecordedSteps = Readonly<z.infer<typeof RecordedSteps>>
 
-/** @param json - of an answer's parameter STEPS_PARAMETER. @throws Error if it is of another version. */
+/**
+ * Reads the recorded steps of an answer.
+ *
+ * @param json - its parameter STEPS_PARAMETER.
+ * @throws Error if another version wrote it.
+ */
 export function parseSteps(json: string): RecordedSteps {
   return RecordedSteps.parse(JSON.parse(json))
 }

@@ -2,9 +2,9 @@ import type { z } from 'zod'
 
 const TOKEN_KEY = 'tutti-token'
 
-/** Why a call failed: the server's own text where it has answered. */
+/** The error of a call that failed. Its message is the server's text, if the server has answered. */
 export class CallFailure extends Error {
-  /** 0 if there was no answer. */
+  /** HTTP status of the answer; 0 if there was none. */
   readonly status: number
   /** Reason of the catalogue of errors; '' where the server names none. */
   readonly reason: string
@@ -19,7 +19,7 @@ export class CallFailure extends Error {
   }
 }
 
-/** Kept for this tab alone. */
+/** Keeps the access token of calls, in this tab only; '' removes it. */
 export function setToken(token: string): void {
   if (token === '') sessionStorage.removeItem(TOKEN_KEY)
   else sessionStorage.setItem(TOKEN_KEY, token)
@@ -29,7 +29,7 @@ export function hasToken(): boolean {
   return sessionStorage.getItem(TOKEN_KEY) !== null
 }
 
-/** @throws CallFailure if the server does not answer, or with an error. */
+/** Sends a request with the access token. @throws CallFailure if the server does not answer, or answers with an error. */
 export async function call(path: string, o: RequestInit): Promise<Response> {
   const token = sessionStorage.getItem(TOKEN_KEY)
   const headers = new Headers(o.headers)
@@ -42,7 +42,7 @@ export async function call(path: string, o: RequestInit): Promise<Response> {
   throw new CallFailure(response.status, await readError(response), response.headers)
 }
 
-/** @throws CallFailure as `call`; also for an answer that is not of this page's version. */
+/** Reads JSON that fits a schema. @throws CallFailure as `call`; also for an answer of another version of the server. */
 export async function getJson<T>(
   path: string,
   schema: z.ZodType<T>,

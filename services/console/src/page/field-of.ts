@@ -3,7 +3,7 @@ import type { UnreadyResource } from '../api/cluster.ts'
 /** As the checks of the operator write paths: `steps[1](restore).inputMap[face]`, `storage.secretRef.name`. */
 const FIELD = /^([a-z][A-Za-z0-9]*(?:\.[A-Za-z0-9_-]+|\[[^\]]*\]|\([^)]*\))*): /
 
-/** The field that a refusal is about, and the rest of its message. Of other messages the field is ''. */
+/** Splits the message of a refusal into the field that is wrong and the rest. In other messages the field is ''. */
 export function fieldOf({ state, message }: Pick<UnreadyResource, 'state' | 'message'>): {
   readonly field: string
   readonly text: string

@@ -4,7 +4,7 @@ import type { Graph, Tensor } from '../api/model-detail.ts'
 export interface PlacedNode {
   readonly id: string
   readonly kind: 'input' | 'step' | 'output'
-  /** Index of the step; the tensor's name otherwise. */
+  /** Index of the step; undefined for an input or output. */
   readonly step: number | undefined
   readonly label: string
   readonly x: number
@@ -15,12 +15,12 @@ export interface PlacedNode {
 
 export interface PlacedEdge {
   readonly id: string
-  /** The nodes that it leads from and to. */
+  /** Ids of the nodes that the edge connects. */
   readonly from: string
   readonly to: string
   readonly tensor: string
   readonly points: readonly { readonly x: number; readonly y: number }[]
-  /** Where its label stands; absent in a graph of many steps. */
+  /** Centre of the label; absent without a label, as in a graph of many steps. */
   readonly label?: { readonly x: number; readonly y: number }
 }
 
@@ -105,7 +105,7 @@ function boxOf({
   return { x: x - width / 2, y: y - height / 2, width, height }
 }
 
-/** A smooth line through points, as the path of an SVG. */
+/** Makes the SVG path of a smooth line along points. */
 export function toPath(points: PlacedEdge['points']): string {
   const [first, ...rest] = points
   if (first === undefined) return ''

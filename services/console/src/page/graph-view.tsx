@@ -12,7 +12,7 @@ interface GraphViewProps {
   readonly rates: readonly (Rates | undefined)[]
 }
 
-/** The graph of an ensemble, from its inputs above to its outputs below; each step leads to its model. */
+/** Draws the graph of an ensemble, from its inputs above to its outputs below. Each step is a link to its model. */
 export function GraphView({ graph, signature, rates }: GraphViewProps) {
   // Counts come anew each second; the shape is laid out only when it changes.
   const shape = JSON.stringify([graph.steps.map(shapeOfStep), signature.inputs, signature.outputs])

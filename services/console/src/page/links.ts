@@ -1,11 +1,11 @@
 const MODEL_PATH = '#/models/'
 
-/** Where a model is shown. */
+/** Makes the address at which the page shows a model. */
 export function linkTo(model: string): string {
   return `${MODEL_PATH}${encodeURIComponent(model)}`
 }
 
-/** The model that an address leads to; undefined for the list. */
+/** Reads the name of the model that an address shows; undefined for the list of models. */
 export function modelOf(hash: string): string | undefined {
   return hash.startsWith(MODEL_PATH) ? decode(hash.slice(MODEL_PATH.length)) : undefined
 }

@@ -15,7 +15,7 @@ import { usePoll } from './use-poll.ts'
 /** To itself. */
 const NO_LINKS: ReadonlySet<string> = new Set()
 
-/** One model or ensemble: what it does now, its graph and its signature. */
+/** Shows one model or ensemble: its figures, its graph and its signature. */
 export function ModelView({ name }: { readonly name: string }) {
   const path = `/console/api/models/${encodeURIComponent(name)}`
   const { data, before, failure } = usePoll(path, ModelDetail)

@@ -6,7 +6,7 @@ import { countRates, formatMs, formatRate, type Rates } from './rates.ts'
 import { UnreadyView } from './unready-view.tsx'
 import { usePoll } from './use-poll.ts'
 
-/** All models and ensembles: state, versions, why they are not ready, and what they do now. */
+/** Lists all models and ensembles: states, versions, reasons why they are not ready, and current rates. */
 export function ModelsView() {
   const { data, before, failure } = usePoll('/console/api/overview', Overview)
   const [filter, setFilter] = useState('')

@@ -4,7 +4,7 @@ import type { Tensor } from '../api/model-detail.ts'
 import type { Version } from '../api/overview.ts'
 import { type CallFailure, hasToken, setToken } from './api-client.ts'
 
-/** A state in words and colour. */
+/** Shows a state in words and colour. */
 export function State({ state }: { readonly state: string }) {
   const tone = state === 'READY' ? 'good' : state === 'UNAVAILABLE' ? 'bad' : 'idle'
   return <span class={`state ${tone}`}>{state.toLowerCase()}</span>
@@ -23,7 +23,7 @@ export function Versions({ versions }: { readonly versions: readonly Version[] }
   )
 }
 
-/** Why versions are not ready, each reason once. */
+/** Lists the reasons why versions are not ready, each reason once. */
 export function Reasons({ versions }: { readonly versions: readonly Version[] }) {
   const reasons = new Set(versions.map(({ reason }) => reason).filter((reason) => reason !== ''))
   return [...reasons].map((reason) => (
@@ -37,7 +37,7 @@ export function shapeOf({ datatype, shape }: Pick<Tensor, 'datatype' | 'shape'>)
   return `${datatype || '?'}${datatype === '' ? '' : ` [${shape.join(', ')}]`}`
 }
 
-/** Heads of columns of numbers. */
+/** Makes the heads of columns of numbers. */
 export function NumberHeads({ titles }: { readonly titles: readonly string[] }) {
   return titles.map((title) => (
     <th key={title} scope="col" class="number">
@@ -55,7 +55,7 @@ export function Panel(o: { readonly title: string; readonly children: ComponentC
   )
 }
 
-/** Shows a failure, or that a view loads, in place of the view's data, or above data that is out of date. */
+/** Shows a failure, or that a view loads. It stands in place of the view's data, or above data that is out of date. */
 export function Trouble({
   failure,
   hasData,
@@ -73,7 +73,7 @@ export function Trouble({
   )
 }
 
-/** Above data that has no counts. */
+/** Says that there are no counts, above data without them. @param why - the error; '' if there are counts: shows nothing. */
 export function MissingFigures({ why }: { readonly why: string }) {
   if (why === '') return null
   return (

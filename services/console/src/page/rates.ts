@@ -11,7 +11,11 @@ export interface Rates {
   readonly transferMs: number
 }
 
-/** @returns undefined without two readings, or if counts went back, because the model was loaded anew. */
+/**
+ * Computes rates from two readings.
+ *
+ * @returns undefined without two readings, or if counts went back: the model was loaded anew.
+ */
 export function countRates(
   now: Counts | undefined,
   before: Counts | undefined,
@@ -36,7 +40,9 @@ export function countRates(
   }
 }
 
-/** As `countRates`, of a step within its ensemble. Failures are those of its model, of all callers; NaN if they are not known. */
+/**
+ * Computes the rates of a step as `countRates` does. Failures are those of the step's model for all callers; NaN if not known.
+ */
 export function stepRates(
   now: Step,
   before: Step | undefined,
@@ -61,7 +67,7 @@ export function stepRates(
   }
 }
 
-/** Three digits, with a unit that people read; an en dash for what is not known. */
+/** Writes a time with three digits and a unit that fits; an en dash if the time is not known. */
 export function formatMs(ms: number | undefined): string {
   if (ms === undefined || !Number.isFinite(ms)) return '–'
   if (ms === 0) return '0 ms'

@@ -7,22 +7,22 @@ export interface Reading {
   readonly replicas: Replicas
 }
 
-/** A replica as one of those of a step. */
+/** One row of the table of replicas: a replica of a step. */
 export interface ReplicaRow {
-  /** '' for a model. */
+  /** Name of the step; '' for a model. */
   readonly step: string
   readonly replica: Replica
   /** Versions of the step's model. */
   readonly versions: Replica['versions']
-  /** Undefined without two readings. */
+  /** Rates of the step at this replica; undefined without two readings. */
   readonly rates: Rates | undefined
-  /** It was there a moment ago. */
+  /** True if the replica was in the reading before, and is no longer there. */
   readonly isGone: boolean
 }
 
 const NONE = { requests: 0, failures: 0, queueMs: 0, transferMs: 0, computeMs: 0 }
 
-/** The replicas of each step, in the order of the steps; of one that was there in the reading before, that it is gone. */
+/** Makes the rows of all replicas, in the order of the steps. A replica that only the reading before had is marked as gone. */
 export function replicaRows(o: {
   readonly steps: readonly { readonly name: string; readonly model: string }[]
   readonly now: Reading
@@ -51,7 +51,7 @@ const MOST_PODS = 20
 /** Form of the names of pods: what steps say of themselves is not trusted in a line that people copy into a shell. */
 const POD_NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
 
-/** The command that shows the nodes of pods, at most 20; undefined without pods. */
+/** Makes the command that shows the nodes of the replicas' pods, at most 20; undefined without pods. */
 export function podsCommand(
   namespace: string,
   rows: readonly Pick<ReplicaRow, 'replica' | 'isGone'>[],

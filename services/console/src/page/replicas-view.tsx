@@ -25,7 +25,7 @@ const NUMBERS = [
   'Compute',
 ]
 
-/** Which replicas serve a model, or those of the steps of an ensemble, and what each does now. */
+/** Shows the replicas of a model, or of an ensemble's steps, with their load and rates. */
 export function ReplicasView({ steps, model, now, before, namespace }: ReplicasViewProps) {
   const rows = replicaRows({ steps: steps ?? [{ name: '', model }], now, before })
   const { leftOut } = now.replicas

@@ -3,7 +3,7 @@ import { fieldOf } from './field-of.ts'
 import { linkTo } from './links.ts'
 import { Panel } from './parts.tsx'
 
-/** Models and Ensembles of the cluster that were refused, or accepted and cannot run, and why. */
+/** Lists the Models and Ensembles of the cluster that are not Ready, with the reasons. */
 export function UnreadyView(o: {
   readonly cluster: Cluster | undefined
   /** Models that have a view of their own. */

@@ -16,16 +16,16 @@ interface Sample {
 export interface Polled<T> {
   /** The latest answer; kept while the server does not answer. */
   readonly data: T | undefined
-  /** One of some seconds before, for rates. */
+  /** An answer from some seconds before, for rates. */
   readonly before: T | undefined
-  /** Why the latest call failed. */
+  /** Failure of the latest call; undefined if it succeeded. */
   readonly failure: CallFailure | undefined
 }
 
 const NOTHING = { data: undefined, before: undefined, failure: undefined }
 
 /**
- * Reads a path again and again while the page is visible, each time as long after the answer before as that one says. Another
+ * Reads a path again and again while the page is visible. After each answer it waits for the `nextMs` of that answer. Another
  * path starts anew.
  */
 export function usePoll<T extends Sample>(path: string, schema: z.ZodType<T>): Polled<T> {

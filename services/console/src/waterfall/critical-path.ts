@@ -4,9 +4,9 @@ import type { StepSpan } from '../api/step-span.ts'
 const TOLERANCE_MS = 0.001
 
 /**
- * The steps that the request has waited for, the last one first: each waits for the one that is named next, and began after its
- * end. A request is as slow as these. None if one of them began before the steps that it waits for had ended, as the reader of a
- * stream does: which of both the request waited for is not known.
+ * Finds the critical path of a request: the steps for which it waited, the last one first. Each step on the path began after the
+ * next one in the list had ended. The list is empty if a step began before any of the steps for which it waits had ended, as a
+ * reader of a stream does: the path is not known then.
  */
 export function criticalPath(spans: readonly StepSpan[]): readonly StepSpan[] {
   const own = spans.filter(({ depth }) => depth === 1)

@@ -6,13 +6,13 @@ export interface WaterfallRow {
   /** `request`, the name of a step, or the model that was called. */
   readonly label: string
   readonly depth: number
-  /** The request waited for it. */
+  /** True if the step is on the critical path of the request. */
   readonly isCritical: boolean
   readonly startMs: number
-  /** Reason of the error that it ended with; '' for none. */
+  /** Reason of the error with which the execution ended; '' for none. */
   readonly reason: string
   readonly times: StepTimes
-  /** Shares of the time of all, from 0 to 1: where it begins, and how long its parts are. Which part came first is not known. */
+  /** Begin and parts of the bar, as shares of the whole request's time, 0 to 1. The true order of the parts is not known. */
   readonly bar: {
     readonly from: number
     readonly queue: number
@@ -21,7 +21,7 @@ export interface WaterfallRow {
   }
 }
 
-/** In milliseconds. */
+/** The times of one execution, in milliseconds. */
 export interface StepTimes {
   readonly queueMs: number
   readonly computeMs: number
@@ -60,15 +60,15 @@ export function waterfallRows({ spans, leftOut }: RecordedSteps): readonly Water
   })
 }
 
-/** Where the time of a request went. */
+/** The times of a request by kind of work, summed over its critical path. */
 export interface RequestTimes extends StepTimes {
-  /** The steps that it waited for, the first one first; none of a model. */
+  /** Names of the steps on the critical path, the first one first; none for a model. */
   readonly path: readonly string[]
-  /** Milliseconds of the server, before, between and after these steps; 0 of a model. */
+  /** Milliseconds before, between and after the steps of the path; 0 for a model. */
   readonly betweenMs: number
 }
 
-/** @returns undefined without spans. */
+/** Sums the times of a request over its critical path. @returns undefined without spans. */
 export function requestTimes({ spans, leftOut }: RecordedSteps): RequestTimes | undefined {
   const [request] = spans
   if (request === undefined) return undefined

@@ -6,7 +6,7 @@ export interface Caught {
   readonly request: CaughtRequest
 }
 
-/** A request that has ended: how, and its steps in time. */
+/** Shows a request that has ended: its result, and its steps in time. */
 export function CaughtView({ request }: Caught) {
   const { id, traceId, version, startedAt, elapsedMs, reason, spans } = request
   const failed = spans.findLast((span) => span.depth > 0 && span.reason === reason)

@@ -17,7 +17,7 @@ interface Wait {
   readonly wanted: Wanted
 }
 
-/** The next request of a model that is slow, fails or has an id, with what each step of it did. */
+/** Waits for the next request of a model that the user wants (slow, failed, with an id), and shows its steps. */
 export function RequestPanel({ detail }: { readonly detail: ModelDetail }) {
   const [waits, setWaits] = useState<Wait>()
   const [caught, setCaught] = useState<Caught>()

@@ -4,7 +4,7 @@ import type { NextQuery } from '../../api/next-request.ts'
 /** The request that a user waits for. */
 export type Wanted = Pick<NextQuery, 'want' | 'slowerThanMs' | 'id'>
 
-/** Four ways to choose the next request. */
+/** Shows the form in which a user chooses the next request, in one of four ways. */
 export function WantedForm({ wait }: { readonly wait: (wanted: Wanted) => void }) {
   const [slowerThanMs, setSlower] = useState('100')
   const [id, setId] = useState('')

@@ -13,7 +13,7 @@ const MOST_COLUMNS = 12
 const MOST_TEXTS = 16
 const MOST_CHARACTERS = 4000
 
-/** The outputs of a request, each as a picture, as texts or as numbers. */
+/** Shows the outputs of a request, each as a picture, as texts or as numbers. */
 export function AnswerView({ answer }: { readonly answer: Answer }) {
   return answer.outputs.map((output) => <Output key={output.name} output={output} />)
 }

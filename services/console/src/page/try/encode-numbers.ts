@@ -15,7 +15,11 @@ const ENCODERS: Readonly<Partial<Record<Datatype, Encode>>> = {
   FP64: (values) => Float64Array.from(values),
 }
 
-/** The bytes of a tensor. @throws ServeError INVALID_REQUEST for datatypes that the page makes none of. */
+/**
+ * Encodes the elements of a tensor, little-endian.
+ *
+ * @throws ServeError INVALID_REQUEST for a datatype that the page cannot encode.
+ */
 export function encodeNumbers(datatype: Datatype, values: ArrayLike<number>): Uint8Array {
   const encode = ENCODERS[datatype]
   if (encode === undefined) {

@@ -1,7 +1,7 @@
 /** One response of a stream, as `answerPageStream` of the server writes it. */
 export interface Frame {
   readonly json: string
-  /** Follow the JSON. */
+  /** Bytes of the binary outputs, which follow the JSON. */
   readonly data: Uint8Array
 }
 
@@ -9,17 +9,17 @@ const HEAD_BYTES = 8
 /** More than a browser should hold. */
 const MAX_FRAME_BYTES = 512 * 1024 * 1024
 
-/** Takes the bytes of a stream in whatever pieces they come, and gives its frames. */
+/** Puts the frames of a stream together from pieces of any size. */
 export class FrameReader {
   #waiting: Uint8Array[] = []
   #byteLength = 0
 
-  /** Bytes that are no whole frame yet. */
+  /** Bytes that have come and are no whole frame yet. */
   get rest(): number {
     return this.#byteLength
   }
 
-  /** @returns those that are whole now. @throws Error for one that is too large. */
+  /** Takes the next piece. @returns the frames that it completes. @throws Error for a frame of more than 512 MiB. */
   push(bytes: Uint8Array): readonly Frame[] {
     this.#waiting.push(bytes)
     this.#byteLength += bytes.byteLength

@@ -2,7 +2,7 @@ import { isDatatype, type NamedTensor } from '@tutti/tensor'
 import { z } from 'zod'
 import type { RequestInput } from './request-input.ts'
 
-/** Names the length of the JSON before the bytes. */
+/** Header with the length of the JSON, which comes before the binary data. */
 export const HEADER_LENGTH = 'inference-header-content-length'
 
 const Response = z.object({
@@ -23,7 +23,7 @@ export interface Answer {
   readonly outputs: readonly NamedTensor[]
 }
 
-/** The JSON of a request; the bytes of its inputs follow it in their order. */
+/** Writes the JSON of a request. The bytes of `inferBytes` follow it in the body. */
 export function inferJson(inputs: readonly RequestInput[], isBinaryAnswer: boolean): string {
   const items = inputs.map(({ name, datatype, shape, content }) => {
     const head = JSON.stringify({ name, datatype, shape }).slice(0, -1)
@@ -35,7 +35,7 @@ export function inferJson(inputs: readonly RequestInput[], isBinaryAnswer: boole
   return `{"inputs":[${items.join(',')}]${rest}}`
 }
 
-/** The bytes that follow the JSON. */
+/** Lists the binary data of the inputs, in the order in which it follows the JSON. */
 export function inferBytes(inputs: readonly RequestInput[]): readonly Uint8Array[] {
   return inputs.flatMap(({ content }) => (content.kind === 'bytes' ? [content.data] : []))
 }
@@ -43,7 +43,7 @@ export function inferBytes(inputs: readonly RequestInput[]): readonly Uint8Array
 /**
  * Reads an answer with binary outputs.
  *
- * @param headerLength - of the header; null if there is none.
+ * @param headerLength - the value of the header HEADER_LENGTH; null if there is none.
  * @returns views of `body`.
  * @throws Error if it is not of the v2 protocol.
  */
@@ -53,7 +53,7 @@ export function parseAnswer(body: Uint8Array, headerLength: string | null): Answ
   return parseBody(json, body.subarray(jsonBytes))
 }
 
-/** As `parseAnswer`. @param bytes - what follows the JSON. */
+/** Reads an answer as `parseAnswer`, from its two parts. @param bytes - the binary data after the JSON; viewed. */
 export function parseBody(json: unknown, bytes: Uint8Array): Answer {
   const { model_version: modelVersion, outputs } = Response.parse(json)
   let at = 0

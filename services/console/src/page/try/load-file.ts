@@ -25,17 +25,17 @@ async function loadPicture(file: Blob): Promise<FilePicture | undefined> {
   }
 }
 
-/** Undefined for what is no picture to the browser. Text is never one: SVG is not read. */
+/** Decodes a picture. Resolves with undefined if the browser cannot decode it; SVG is not decoded. */
 export function toBitmap(file: Blob): Promise<ImageBitmap | undefined> {
   return createImageBitmap(file, { colorSpaceConversion: 'none' }).catch(() => undefined)
 }
 
-/** Views of memory that may be shared, which a browser does not take. */
+/** Copies parts into a blob, since browsers refuse views of shared memory. */
 export function toBlob(parts: readonly (Uint8Array | string)[]): Blob {
   return new Blob(parts.map((part) => (typeof part === 'string' ? part : new Uint8Array(part))))
 }
 
-/** Lets the user keep a file. */
+/** Has the browser download a file with these parts. */
 export function download(name: string, parts: readonly (Uint8Array | string)[]): void {
   const url = URL.createObjectURL(toBlob(parts))
   const link = document.createElement('a')

@@ -18,7 +18,7 @@ export interface OutputPicture {
 const LEAST_SIDE = 8
 const MOST_PIXELS = 16_777_216
 
-/** The first picture of a tensor with 1, 3 or 4 channels; undefined if it is none. */
+/** Makes the first picture of a tensor with 1, 3 or 4 channels; undefined if the tensor is no picture. */
 export function outputPicture(tensor: TensorValue): OutputPicture | undefined {
   const { datatype, shape } = tensor
   if (datatype === 'BYTES' || shape.length < 3 || shape.length > 4) return undefined

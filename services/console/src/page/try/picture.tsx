@@ -32,7 +32,7 @@ export function Picture({ label, drawing }: { readonly label: string; readonly d
   )
 }
 
-/** A picture as a file has it: drawn, so that nothing of it is loaded as part of the page. */
+/** Shows an encoded picture. It is drawn on a canvas, so that the page loads nothing from it. */
 export function EncodedPicture({
   label,
   bytes,

@@ -3,7 +3,7 @@ import type { Datatype } from '@tutti/tensor'
 /** Four bytes for a pixel, row by row: red, green, blue, alpha. */
 export type Rgba = Uint8ClampedArray
 
-/** A picture in the size that is wanted. */
+/** A function that draws a picture in a wanted size, in pixels. */
 export type DrawPixels = (width: number, height: number) => Rgba
 
 /** Ranges of the floating-point numbers of a picture. */
@@ -22,13 +22,13 @@ const FACTORS: Readonly<Record<Scale, readonly [factor: number, offset: number]>
 
 export interface PixelOptions {
   readonly channels: number
-  /** [channels, height, width], otherwise [height, width, channels]. */
+  /** True for the shape [channels, height, width], false for [height, width, channels]. */
   readonly isPlanar: boolean
   readonly datatype: Datatype
   readonly scale: Scale
 }
 
-/** The elements of a picture's tensor. One channel is grey, by the weights of ITU-R 601 as in most libraries. */
+/** Computes the elements of a picture's tensor. One channel is grey, by the weights of ITU-R 601 as in most libraries. */
 export function pixelValues(rgba: Rgba, o: PixelOptions): Float32Array {
   const { channels, isPlanar, datatype, scale } = o
   const isFloat = /^(FP|BF)/.test(datatype)

@@ -17,7 +17,7 @@ import { type DrawPixels, pixelValues, type Scale } from './pixel-values.ts'
 /** The content of the form for one input. */
 export interface Draft {
   readonly text: string
-  /** Counts in place of the text. */
+  /** File that replaces the text. */
   readonly file?: DraftFile | undefined
   /** Scale of a picture that becomes floating-point numbers. */
   readonly scale: Scale
@@ -27,7 +27,7 @@ export interface Draft {
 export interface DraftFile {
   readonly name: string
   readonly bytes: Uint8Array
-  /** If the browser can show it as one. */
+  /** Decoded picture; absent if the file is none that the browser can decode. */
   readonly picture?: FilePicture | undefined
 }
 
@@ -37,15 +37,15 @@ export interface FilePicture {
   readonly draw: DrawPixels
 }
 
-/** Where another client gets the same bytes from. */
+/** The file from which another client reads the bytes of an input. */
 export interface ByteSource {
   /** A name without a folder. */
   readonly file: string
   /** Bytes of the file before those of the tensor. */
   readonly skip: number
-  /** The file is the one element of a BYTES tensor. */
+  /** True if the whole file is the one element of a BYTES tensor. */
   readonly isElement: boolean
-  /** The page made it: the user has no such file. */
+  /** True if the page made the bytes: the user has no such file yet. */
   readonly isMade: boolean
 }
 
@@ -62,7 +62,7 @@ export interface RequestInput {
 type Made = Pick<RequestInput, 'shape' | 'content'>
 
 /**
- * Makes an input of a request; undefined for one that may be left out, and is.
+ * Makes an input of a request from the form; undefined for an optional input that the user left empty.
  *
  * @throws ServeError INVALID_REQUEST that says what came and what is wanted.
  */
@@ -133,7 +133,7 @@ function fromFile(
   return inBytes(bytes, fitShape(name, shape, { count, shape: [count], hint }), sourceOf(file))
 }
 
-/** Whether a picture becomes the elements of a tensor, and not its bytes. */
+/** Checks whether the pixels of a picture, not the bytes of its file, become the elements of a tensor. */
 export function isDecoded({ datatype, shape }: Tensor): boolean {
   return datatype !== 'BYTES' && shape.length > 2 && pictureLayout(shape) !== undefined
 }

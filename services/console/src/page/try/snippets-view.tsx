@@ -3,7 +3,7 @@ import { download } from './load-file.ts'
 import type { RequestInput } from './request-input.ts'
 import { curlLines, pythonLines, type SnippetSource, sharedFile } from './snippets.ts'
 
-/** The request of the form for other clients, and the files that the page made for it. */
+/** Shows the request of the form as lines for other clients, and the files that these lines read. */
 export function SnippetsView({ source }: { readonly source: SnippetSource }) {
   const shared = sharedFile(source.inputs)
   if (shared !== undefined) {

@@ -2,26 +2,26 @@ import type { Datatype } from '@tutti/tensor'
 import { inferJson } from './infer-body.ts'
 import type { RequestInput } from './request-input.ts'
 
-/** A request as other clients send it. */
+/** A request that is written as lines for other clients. */
 export interface SnippetSource {
   readonly model: string
-  /** '' for the one that the server chooses. */
+  /** Version of the model; '' for the one that the server chooses. */
   readonly version: string
   readonly inputs: readonly RequestInput[]
   readonly outputs: readonly string[]
-  /** JSON has no form for some element of the answer. */
+  /** True if JSON cannot hold some element of the answer. */
   readonly isBinaryAnswer: boolean
   readonly isSecure: boolean
   /** Address of the HTTP API, with its port. */
   readonly host: string
-  /** The server asks for a token. */
+  /** True if the lines must send a token. */
   readonly hasToken: boolean
 }
 
 /** Bytes of JSON that are an argument of a program: Linux takes 128 KiB in one. `printf` is in the shell. */
 const MOST_ARGUMENT = 100_000
 
-/** The name that files of several inputs have, which are in one folder for the lines; undefined if there is none. */
+/** Finds a file name that several inputs have: the lines read all files from one folder. Undefined if there is none. */
 export function sharedFile(inputs: readonly RequestInput[]): string | undefined {
   const files = inputs.flatMap(({ content }) =>
     content.kind === 'bytes' ? [content.source.file] : [],
@@ -29,7 +29,7 @@ export function sharedFile(inputs: readonly RequestInput[]): string | undefined 
   return files.find((file, i) => files.indexOf(file) < i)
 }
 
-/** Lines for a POSIX shell, with the files of the form in the folder where they run. */
+/** Writes the request as `curl` lines for a POSIX shell. They read the files of the form from the current folder. */
 export function curlLines(o: SnippetSource): string {
   const json = inferJson(o.inputs, o.isBinaryAnswer)
   const path = o.version === '' ? '' : `/versions/${encodeURIComponent(o.version)}`
@@ -56,7 +56,7 @@ export function curlLines(o: SnippetSource): string {
   return `{\n${body}\n} | ${[...call, header, '--data-binary @-'].join(' \\\n  ')}`
 }
 
-/** A program for NVIDIA's client, `tritonclient[http]`. */
+/** Writes the request as a Python program with NVIDIA's client, `tritonclient[http]`. */
 export function pythonLines(o: SnippetSource): string {
   const { model, version, inputs, host, isSecure, hasToken } = o
   const infer = [

@@ -9,7 +9,7 @@ interface StreamViewProps {
   readonly elapsedMs: number
 }
 
-/** The responses of a model that gives any number of them: their texts as one, and the last ones. */
+/** Shows the responses of a decoupled model: their texts joined, and the last responses one by one. */
 export function StreamView({ stream, isOver, elapsedMs }: StreamViewProps) {
   const { count, answers, texts, failure, reason, recorded } = stream
   const responses = `${count.toLocaleString('en')} ${count === 1 ? 'response' : 'responses'}`

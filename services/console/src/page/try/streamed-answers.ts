@@ -4,18 +4,18 @@ import type { Frame } from './frame-reader.ts'
 import { type Answer, parseBody } from './infer-body.ts'
 import { readBytes, toText } from './tensor-elements.ts'
 
-/** Responses that are kept: a stream may have no end. */
+/** Most responses that are kept, since a stream may have no end. */
 export const MOST_ANSWERS = 20
 const MOST_CHARACTERS = 20_000
 
 /** The part of a stream of responses that has come. */
 export interface StreamedAnswers {
   readonly count: number
-  /** The last ones. */
+  /** The last responses, at most MOST_ANSWERS. */
   readonly answers: readonly Answer[]
-  /** By output: texts, each response's after the one before, the last characters of them. */
+  /** Texts by output: those of all responses joined, and cut to the last 20,000 characters. */
   readonly texts: ReadonlyMap<string, string>
-  /** '' if it did not fail. */
+  /** Text of the error with which the stream failed; '' if it did not. */
   readonly failure: string
   readonly reason: string
   readonly recorded: RecordedSteps
@@ -33,7 +33,7 @@ export const NO_ANSWERS: StreamedAnswers = {
 const Failure = z.object({ error: z.string(), reason: z.string() })
 const Ended = z.object({ steps: RecordedSteps })
 
-/** @throws Error for a frame that is not of this version. */
+/** Adds a frame to the stream so far; returns a new object. @throws Error for a frame of another version of the server. */
 export function addFrame(before: StreamedAnswers, { json, data }: Frame): StreamedAnswers {
   const value: unknown = JSON.parse(json)
   const failed = Failure.safeParse(value)

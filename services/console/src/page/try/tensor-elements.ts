@@ -1,6 +1,6 @@
 import { bytesElements, DATATYPES, NUMBER_READERS, type TensorValue } from '@tutti/tensor'
 
-/** How many elements came, and a reader of each; not of BYTES. */
+/** Gives the count of a tensor's elements and a reader for each. For BYTES the count is 0. */
 export function numbersOf({ datatype, data }: TensorValue): {
   readonly count: number
   readonly at: (index: number) => number | bigint
@@ -11,7 +11,7 @@ export function numbersOf({ datatype, data }: TensorValue): {
   return { count: read === undefined ? 0 : count, at: (i) => read?.(view, i) ?? Number.NaN }
 }
 
-/** An element as people read it: seven digits of FP32, all of integers. */
+/** Formats an element for people: integers and FP64 with all digits, other numbers with seven. */
 export function formatElement(value: number | bigint, datatype: string): string {
   if (datatype === 'BOOL') return value === 0 ? 'false' : 'true'
   if (typeof value === 'bigint' || Number.isInteger(value)) return String(value)
@@ -32,7 +32,7 @@ export function kindOf(element: Uint8Array): BytesKind {
   return toText(element) === undefined ? 'bytes' : 'text'
 }
 
-/** Undefined for what is no UTF-8. */
+/** Decodes UTF-8; undefined if the bytes are none. */
 export function toText(element: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(element)
@@ -41,7 +41,7 @@ export function toText(element: Uint8Array): string | undefined {
   }
 }
 
-/** The first elements of a BYTES tensor and their number; `isCut` if its lengths are wrong, which ends the list. */
+/** Reads the first elements of a BYTES tensor, and counts all. If a length is wrong, it stops there and `isCut` is true. */
 export function readBytes(
   data: Uint8Array,
   most: number,

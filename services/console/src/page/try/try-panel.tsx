@@ -13,7 +13,7 @@ import { kindOf, readBytes } from './tensor-elements.ts'
 import { type Outcome, useRequest } from './use-request.ts'
 import { Waterfall } from './waterfall.tsx'
 
-/** A form that sends one request to a model, and its answer. */
+/** Shows a form that sends one request to a model, and the answer. */
 export function TryPanel({ detail }: { readonly detail: ModelDetail }) {
   const { inputs, mayInfer } = detail
   if (inputs.length === 0) return null

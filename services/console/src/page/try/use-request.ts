@@ -31,13 +31,17 @@ export type Outcome =
 
 export interface RequestState {
   readonly outcome: Outcome
-  /** @param isStream - the path answers with any number of responses. */
+  /**
+   * Function that sends a request and shows its outcome.
+   *
+   * @param isStream - true if the path answers with any number of responses.
+   */
   readonly send: (path: string, inputs: readonly RequestInput[], isStream: boolean) => Promise<void>
-  /** Ends the request that is sent. */
+  /** Function that cancels the request in flight. */
   readonly cancel: () => void
 }
 
-/** One request after the other; it ends with the view. */
+/** Keeps the state of one request at a time. A new request cancels the one before, and so does the end of the view. */
 export function useRequest(): RequestState {
   const [outcome, setOutcome] = useState<Outcome>({ kind: 'none' })
   const ending = useRef<AbortController>(undefined)

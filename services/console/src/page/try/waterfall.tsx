@@ -4,7 +4,7 @@ import { type WaterfallRow, waterfallRows } from '../../waterfall/waterfall-rows
 import { NumberHeads } from '../parts.tsx'
 import { formatMs } from '../rates.ts'
 
-/** When the steps of one request ran, and what each waited for. */
+/** Shows when the steps of one request ran, and which of them were critical. */
 export function Waterfall({ recorded }: { readonly recorded: RecordedSteps }) {
   const { leftOut } = recorded
   const rows = useMemo(() => waterfallRows(recorded), [recorded])
