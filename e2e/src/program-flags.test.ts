@@ -9,6 +9,7 @@ const SERVING = [
   '--heap-growing-percent=25',
   '--no-allocation-site-pretenuring',
   '--invocation-count-for-turbofan=2000',
+  '--min-semi-space-size=16',
   '--expose-gc',
 ]
 const OPERATOR = ['--heap-growing-percent=25', '--max-semi-space-size=8', '--expose-gc']
