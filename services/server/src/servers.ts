@@ -215,9 +215,9 @@ function countSeconds({ backend, metrics }: ServersOptions): RequestSeconds {
     try {
       backend.resolve(model, version)
       return true
-    } catch {
-      // Whatever the reason: nobody is served by it now.
-      return false
+    } catch (error) {
+      // Its replicas are away, and an outage is what is to be seen under its name. Other names may be of no model.
+      return ServeError.from(error).reason === 'STEP_UNAVAILABLE'
     }
   })
   metrics.addFamilies(() => [seconds.family()])

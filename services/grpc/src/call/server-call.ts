@@ -309,7 +309,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
     if (!this.#isAnswered) {
       const cancelled = new ServeError('CANCELLED', 'the client cancelled the request')
       this.#o.scope.cancel(cancelled)
-      this.#request?.ended(cancelled)
+      this.#request?.left(this.context.deadlineAt, cancelled)
     }
     this.#o.scope.close()
     this.#closeTickets()

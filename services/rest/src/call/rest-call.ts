@@ -216,7 +216,9 @@ export class RestCall implements WaitingCall {
    */
   close(error?: ServeError): void {
     this.#ticket?.close()
-    this.#o.observed?.ended(error)
+    const { observed } = this.#o
+    if (error === undefined) observed?.ended()
+    else observed?.left(this.context.deadlineAt, error)
   }
 }
 

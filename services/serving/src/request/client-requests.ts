@@ -1,5 +1,5 @@
 import { type Clock, sampledTraceId, type TraceParent } from '@tutti/chassis'
-import type { ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import type { RequestSeconds } from '@tutti/telemetry'
 import type { RequestObserver } from '@tutti/tensor'
 import { observeModel } from '../backend/decorate.ts'
@@ -57,6 +57,22 @@ export class ClientRequest {
   /** Notes an error that the client gets within an answer. The first one counts. */
   failed(error: ServeError): void {
     this.#error ??= error
+  }
+
+  /**
+   * Counts a request whose client left without an answer. A client's time begins before ours: one that leaves when a tenth of it is
+   * left, or less, has met its own deadline.
+   *
+   * @param deadlineAt - by the clock, in milliseconds; undefined for a call without a deadline.
+   * @param error - its end otherwise.
+   */
+  left(deadlineAt: number | undefined, error: ServeError): void {
+    const now = this.#counting.clock.now()
+    const isLate =
+      deadlineAt !== undefined && deadlineAt - now <= (deadlineAt - this.#startedAt) / 10
+    this.ended(
+      isLate ? new ServeError('DEADLINE_EXCEEDED', 'the client left at its deadline') : error,
+    )
   }
 
   /** The first end counts: a client may leave after its answer, and a model answer one that has left. */
