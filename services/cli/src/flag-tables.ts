@@ -11,10 +11,11 @@ const READMES: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The READMEs with the tables of the flags of every command.
+ * Builds the READMEs with the flag tables of all commands.
  *
- * @param read - a file's text, by its path from the root of the repository.
- * @returns the text by path. @throws Error if a command has no table.
+ * @param read - reads a file's text, by its path from the root of the repository.
+ * @returns texts of READMEs by path.
+ * @throws Error if a command has no table.
  */
 export async function buildFlagTables(
   read: (path: string) => string,
@@ -39,7 +40,7 @@ export async function buildFlagTables(
 /**
  * Replaces the first table of flags below a heading.
  *
- * @param program - whose name stands in the heading behind a `.
+ * @param program - name of the program, which the heading has after a backtick.
  * @throws Error if there is no such table.
  */
 export function replaceFlagTable(text: string, program: string, flags: FlagTable): string {

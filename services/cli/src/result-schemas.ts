@@ -22,9 +22,10 @@ async function loadResults(): Promise<ReadonlyMap<string, z.ZodType>> {
 }
 
 /**
- * JSON Schemas (draft 7) of the results of commands, and of their errors. Later versions may add fields, so the schemas allow others.
+ * Builds the JSON Schemas (draft 7) of the commands' results and errors. Later versions may add fields, so the schemas allow
+ * unknown fields.
  *
- * @returns text by path from the root of the repository.
+ * @returns texts by path from the root of the repository.
  */
 export async function buildResultSchemas(): Promise<ReadonlyMap<string, string>> {
   const files = [...(await loadResults())].map(([file, result]) => {

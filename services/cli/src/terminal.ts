@@ -10,7 +10,7 @@ const END_OF_SCREEN = `${ESCAPE}J`
 /** Size of a terminal that does not say it. */
 const SIZE = { columns: 80, rows: 24 }
 
-/** The terminal of a process; undefined if its input or output is another thing, or it knows no control sequences. */
+/** Gives the terminal of a process; undefined if its input or output is not a terminal, or TERM is `dumb`. */
 export function terminalOf(process: NodeJS.Process): Terminal | undefined {
   const { stdin, stdout, env } = process
   if (!stdin.isTTY || !stdout.isTTY || env['TERM'] === 'dumb') return undefined

@@ -23,10 +23,10 @@ import { seededRandom } from './open-loop.ts'
 const BYTES_ELEMENT = encodeBytesTensor([Buffer.from('a')])
 
 /**
- * The inputs that `--input` gives, and made values for others: for all if there is no `--input`, else for those that `--shape`
- * names, since inputs may be optional.
+ * Reads the inputs of `--input`, and makes values for other inputs. Without `--input`, all inputs are made; else only those that
+ * `--shape` names, since inputs may be optional.
  *
- * @throws ServeError FLAG_INVALID for a size that is not known, or INVALID_REQUEST for what does not fit.
+ * @throws ServeError FLAG_INVALID for an unknown size, or INVALID_REQUEST for a value that does not fit.
  */
 export async function benchInputs(
   { inputs, ...metadata }: ModelMetadata,
@@ -45,9 +45,11 @@ export async function benchInputs(
 }
 
 /**
- * An input that the model's declaration allows: numbers from 0 up to 1, integers that are 0 or 1, since many are indices, and texts of one letter.
+ * Makes an input that fits the model's declaration: floats from 0 to below 1, integers 0 or 1, since many are indices, and texts
+ * of one letter. The values are the same in each run.
  *
- * @param shapeText - of `--shape`.
+ * @param shapeText - value of `--shape` for the input; the declared shape if undefined.
+ * @throws ServeError FLAG_INVALID for an unknown size, or for a tensor that is too large for one message.
  */
 export function makeInput(declared: TensorMetadata, shapeText: string | undefined): NamedTensor {
   const { name, datatype } = declared

@@ -52,7 +52,7 @@ export const BenchReport = z
   .meta({ title: 'Result of tutti bench' })
 type BenchReport = z.infer<typeof BenchReport>
 
-/** One line. */
+/** Renders the results as one line of JSON. */
 export function renderReport(
   { modelName, modelVersion, inputs }: InferRequestParts,
   {

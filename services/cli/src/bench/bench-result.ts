@@ -1,14 +1,14 @@
 import type { BenchLoad } from './load.ts'
 import type { Failures, Tally } from './tally.ts'
 
-/** The quantiles that are told, by the name that they have in JSON. */
+/** The reported quantiles, by their names in the JSON. */
 export const QUANTILES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999, max: 1 } as const
 export type QuantileName = keyof typeof QUANTILES
 export const QUANTILE_NAMES = ['p50', 'p90', 'p99', 'p999', 'max'] as const
 
 /** The result of one target under one load. */
 export interface BenchResult {
-  /** A, B and so on, in the order of the command line. */
+  /** Label of the target: A, B and so on, in the order of the command line. */
   readonly target: string
   readonly url: string
   readonly load: BenchLoad
@@ -17,16 +17,16 @@ export interface BenchResult {
   /** Requests that failed; they are in no other figure. */
   readonly failed: number
   readonly failures: readonly Failures[]
-  /** Without an answer when the run was ended, or long after its end. */
+  /** Requests without an answer when the user ended the run, or when the wait for the last answers was over. */
   readonly unanswered: number
-  /** Due in an open loop, and not sent. */
+  /** Requests of an open loop that were due and not sent. */
   readonly unsent: number
   readonly answersPerSecond: number
-  /** Milliseconds; undefined if there was no answer. */
+  /** Latencies in milliseconds; undefined if there was no answer. */
   readonly latencyMs:
     | (Readonly<Record<QuantileName, number>> & { readonly mean: number })
     | undefined
-  /** The notes that a reader of the figures has to know. */
+  /** Notes for the reader of the figures, such as reasons of failures. */
   readonly notes: readonly string[]
 }
 

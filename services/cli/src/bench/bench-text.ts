@@ -15,7 +15,7 @@ const NAMES: Readonly<Record<QuantileName, string>> = {
 }
 const COLUMNS = ['requests/s', 'failed', 'mean', ...QUANTILE_NAMES.map((name) => NAMES[name])]
 
-/** Writes what is measured, and the head of the table. @param urls - in their order. */
+/** Renders the model, the duration, the targets, and the head of the table. @param o.urls - URLs of the targets, in order. */
 export function renderHead(o: {
   readonly model: string
   readonly seconds: number
@@ -32,7 +32,7 @@ export function labelOfTarget(index: number): string {
   return String.fromCharCode('A'.charCodeAt(0) + index)
 }
 
-/** The lines of one load, with what the reader has to know of each. */
+/** Renders the lines of one load, each with its notes, and a comparison of the targets. */
 export function renderRows(results: readonly BenchResult[]): string {
   const lines = results.map(({ target, load, answersPerSecond, failed, latencyMs, notes }) => {
     const times = latencyMs && [latencyMs.mean, ...QUANTILE_NAMES.map((name) => latencyMs[name])]
@@ -65,7 +65,7 @@ function ratio(value: number, of: number): string {
   return (Math.max(value, 1e-6) / Math.max(of, 1e-6)).toFixed(2)
 }
 
-/** Bars of the latencies of all loads, whose lengths are logarithms; empty if nothing was answered. */
+/** Renders the latencies of all loads as bars on a logarithmic scale; '' if nothing was answered. */
 export function renderPlot(results: readonly BenchResult[]): string {
   const all = results.flatMap(({ latencyMs }) => (latencyMs ? [latencyMs.p50, latencyMs.max] : []))
   if (all.length === 0) return ''
@@ -91,7 +91,7 @@ function drawBar(share: number): string {
   return bar.padEnd(BAR_CHARACTERS)
 }
 
-/** Milliseconds with three digits or more. */
+/** Formats milliseconds with at least four digits. */
 export function formatTime(ms: number): string {
   if (ms >= 1000) return ms.toFixed(0)
   return ms >= 100 ? ms.toFixed(1) : ms.toFixed(ms >= 10 ? 2 : 3)

@@ -19,12 +19,12 @@ export class LatencyHistogram {
     return this.#count
   }
 
-  /** In milliseconds; undefined if nothing was counted. */
+  /** Mean latency in milliseconds; undefined if nothing was counted. */
   get meanMs(): number | undefined {
     return this.#count === 0 ? undefined : this.#sumNs / this.#count / NS_OF_MS
   }
 
-  /** @param ms - a negative one counts as 0. */
+  /** Counts one latency. @param ms - milliseconds; a negative value counts as 0. */
   record(ms: number): void {
     const ns = Math.max(0, Math.round(ms * NS_OF_MS))
     const bucket = Math.min(bucketOf(ns), this.#counts.length - 1)
@@ -36,9 +36,9 @@ export class LatencyHistogram {
   }
 
   /**
-   * The latency that a share of all do not exceed, in milliseconds, by nearest rank.
+   * Finds the quantile of the latencies in milliseconds, by nearest rank.
    *
-   * @param q - from 0, the least, to 1, the greatest.
+   * @param q - share of the latencies that are not greater: 0 gives the least latency, 1 the greatest.
    * @returns undefined if nothing was counted.
    */
   quantileMs(q: number): number | undefined {

@@ -1,6 +1,6 @@
 import { flagRefusal } from '@tutti/chassis'
 
-/** How requests come: always as many in flight, or so many per second whatever the server does. */
+/** The load on a server: `closed` keeps a number of requests in flight, `open` sends a number per second. */
 export type BenchLoad =
   | { readonly kind: 'closed'; readonly concurrency: number }
   | { readonly kind: 'open'; readonly rate: number }
@@ -11,7 +11,8 @@ const MOST = { concurrency: 10_000, rate: 1_000_000 }
 /**
  * Reads `--concurrency` and `--rate`, each a list with commas.
  *
- * @throws ServeError FLAG_INVALID for both, and for what is no such list.
+ * @returns one load for each number; one request in flight without both flags.
+ * @throws ServeError FLAG_INVALID if both flags are given, or for a bad list.
  */
 export function readLoads(flags: {
   readonly concurrency: string | undefined

@@ -10,7 +10,7 @@ const GRACE_MS = 10
 const BURST = 16
 
 export interface Arrivals {
-  /** The time to the next request, in milliseconds. */
+  /** Draws the time to the next request, in milliseconds. */
   readonly gapMs: () => number
   /** Requests per second on average. */
   readonly rate: number
@@ -18,16 +18,18 @@ export interface Arrivals {
 }
 
 /**
- * Gaps between requests that come independently of one another, as those of many users do: exponentially distributed.
+ * Makes gaps between requests that come independently of one another, as those of many users do. They are exponentially
+ * distributed.
  *
  * @param rate - requests per second on average.
- * @param random - from 0 up to 1, not 1.
+ * @param random - uniform in [0, 1).
+ * @returns a function that draws the next gap, in milliseconds.
  */
 export function poissonGaps(rate: number, random: () => number): () => number {
   return () => (-Math.log(1 - random()) * 1000) / rate
 }
 
-/** The same numbers for the same seed, from 0 up to 1: mulberry32. */
+/** Makes a generator of random numbers, uniform in [0, 1), which repeats itself for the same seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed | 0
   return () => {
@@ -39,8 +41,9 @@ export function seededRandom(seed: number): () => number {
 }
 
 /**
- * Sends requests when they are due, whether or not others have been answered. With `maxInFlight` of them in flight the next one
- * waits for an answer, which its latency includes; what is still due at the end of the turn was not sent.
+ * Sends requests when they are due, whether or not earlier ones are answered. With `maxInFlight` requests in flight, the next
+ * request waits for an answer, and its latency includes the wait. Requests that are still due at the end of the turn count as
+ * unsent.
  */
 export function runOpenLoop(turn: BenchTurn, arrivals: Arrivals): Promise<void> {
   return new OpenLoop(turn, arrivals).run()

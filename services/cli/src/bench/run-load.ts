@@ -16,10 +16,10 @@ export interface RunOptions {
   readonly durationMs: number
   readonly warmUpMs: number
   readonly maxInFlight: number
-  /** How long the last answers of a turn are waited for; then they are given up. */
+  /** Milliseconds of the wait for the last answers of a turn, which is then aborted. */
   readonly lastAnswersMs: number
   readonly clock: Clock
-  /** Ends the run at once. */
+  /** Signal that ends the run at once. */
   readonly signal: AbortSignal
 }
 
@@ -29,7 +29,7 @@ const SEED = 1
 const TURN_MS = 1000
 const LEAST_ROUNDS = 2
 
-/** Puts every target under one load. @returns what came of each, in their order. */
+/** Puts every target under one load, by turns after a warm-up. @returns the counts of each target, in order. */
 export async function runLoad(
   targets: readonly BenchTarget[],
   load: BenchLoad,
@@ -56,7 +56,7 @@ export async function runLoad(
   return tallies
 }
 
-/** Whose turn it is, and for how long: A B, B A, A B and so on; one target alone has one turn. */
+/** Plans the turns of targets and their milliseconds, in the order A B, B A, A B and so on. A single target has one turn. */
 export function planTurns(
   targets: number,
   durationMs: number,

@@ -9,22 +9,22 @@ export interface Failures {
   readonly message: string
 }
 
-/** Counts what comes of one target under one load, over all of its turns. */
+/** Counts the answers and failures of one target under one load, over all of its turns. */
 export class Tally {
   readonly latencies = new LatencyHistogram()
   readonly #failures = new Map<string, { count: number; readonly message: string }>()
   /** Milliseconds in which requests were sent or waited for. */
   elapsedMs = 0
-  /** Milliseconds of these in which this thread computed. */
+  /** Milliseconds of `elapsedMs` in which this thread computed. */
   busyMs = 0
-  /** Requests that had no answer when the user ended the run, or long after its end. */
+  /** Requests without an answer when the user ended the run, or when the wait for the last answers was over. */
   unanswered = 0
   /** Requests of an open loop that were due and could not be sent. */
   unsent = 0
-  /** An open loop had as many requests in flight as it may have. */
+  /** True if an open loop reached its limit of requests in flight. */
   isFull = false
 
-  /** Latencies count from when the request was due. */
+  /** Counts an answer. @param latencyMs - milliseconds since the request was due. */
   answered(latencyMs: number): void {
     this.latencies.record(latencyMs)
   }
@@ -36,7 +36,7 @@ export class Tally {
     else known.count += 1
   }
 
-  /** The most frequent first. */
+  /** Failures by reason, the most frequent first. */
   get failures(): readonly Failures[] {
     return [...this.#failures]
       .map(([reason, { count, message }]) => ({ reason, count, message }))

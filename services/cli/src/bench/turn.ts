@@ -2,19 +2,23 @@ import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '@tutti/chassis'
 import type { Tally } from './tally.ts'
 
-/** A time in which requests go to one target. */
+/** A span of time in which requests go to one target. */
 export interface BenchTurn {
-  /** Sends the request, and ends with its answer. */
+  /** Sends the request, and resolves when its answer has come. */
   readonly send: (signal: AbortSignal) => Promise<void>
   readonly tally: Tally
-  /** Requests are sent for so long; then the turn ends with the last answer, or when `signal` gives it up. */
+  /** Milliseconds in which requests are sent. The turn ends with the last answer after them, or when `signal` aborts. */
   readonly durationMs: number
   readonly clock: Clock
-  /** Ends the turn at once: what is in flight is given up. */
+  /** Signal that ends the turn at once and aborts the requests in flight. */
   readonly signal: AbortSignal
 }
 
-/** Sends one request. It never throws: the tally has what came. @param dueAt - when it should have been sent. */
+/**
+ * Sends one request, and counts its answer or failure in the tally. It never throws.
+ *
+ * @param dueAt - time at which the request was due, by the turn's clock in milliseconds.
+ */
 export async function attempt(
   { send, tally, clock, signal }: BenchTurn,
   dueAt: number,
@@ -33,7 +37,7 @@ export async function attempt(
   }
 }
 
-/** A number of callers, each of which sends its next request when it has the answer to the one before. */
+/** Runs `concurrency` callers for a turn. Each caller sends its next request when it has its answer. */
 export async function runClosedLoop(turn: BenchTurn, concurrency: number): Promise<void> {
   const { clock, durationMs, signal } = turn
   const endAt = clock.now() + durationMs

@@ -2,8 +2,8 @@ import type { Choices } from '@tutti/command-line/program'
 import type { CompletedCommand, CompletedFlag } from './completions.ts'
 
 /**
- * The completion of bash 3.2 and newer. It needs no other package: Readline splits words at `=` and `:`, so the script joins them
- * again. Names of models come from a server and are never expanded.
+ * Renders the completion script for bash 3.2 and newer. The script needs no other package: Readline splits words at `=` and `:`,
+ * and the script joins them again. Names of models come from a server, so the script never expands them.
  */
 export function renderBash(commands: readonly CompletedCommand[]): string {
   const names = commands.map(({ name }) => name).join(' ')

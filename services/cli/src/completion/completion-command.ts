@@ -15,7 +15,7 @@ const MODELS = 'models'
 
 const COMPLETION_FLAGS = {} as const satisfies FlagTable
 
-/** Makes the command. @param commands - loads all of them, this one too. */
+/** Makes the command `completion`. @param commands - loads all commands of `tutti`, this one too. */
 export function completionCommand(commands: () => Promise<readonly Command[]>): CommandBody {
   return withFlags(
     { usage: 'tutti completion bash|zsh|fish', flags: COMPLETION_FLAGS, operands: [SHELLS] },

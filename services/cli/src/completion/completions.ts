@@ -3,13 +3,13 @@ import type { Choices, Command } from '@tutti/command-line/program'
 
 /** A flag as a shell completes it. */
 export interface CompletedFlag {
-  /** With dashes. */
+  /** Name of the flag with its dashes. */
   readonly name: string
-  /** A sentence, without its full stop. */
+  /** Sentence about the flag, without its full stop. */
   readonly description: string
   /** Choices of the value; no words if there is nothing to offer. */
   readonly choices: Choices
-  /** It may stand without a value. */
+  /** True if the flag may stand without a value. */
   readonly isSwitch: boolean
   readonly isRepeatable: boolean
 }
@@ -22,7 +22,7 @@ export interface CompletedCommand {
   readonly operands: readonly Choices[]
 }
 
-/** Lists what there is to complete. Flags without effect are not offered. */
+/** Lists the commands with their flags and operands for completion, without flags that have no effect. */
 export function describeCompletions(commands: readonly Command[]): readonly CompletedCommand[] {
   return commands.map(({ name, description, flags, operands = [] }) => ({
     name,

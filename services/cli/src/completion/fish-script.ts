@@ -4,7 +4,7 @@ import type { CompletedCommand, CompletedFlag } from './completions.ts'
 /** Whether no command has come yet. */
 const FIRST = "'test (count (commandline -opc)) -eq 1'"
 
-/** The completion of fish, for `~/.config/fish/completions/tutti.fish` or `source`. */
+/** Renders the completion script for fish, for `~/.config/fish/completions/tutti.fish` or `source`. */
 export function renderFish(commands: readonly CompletedCommand[]): string {
   return `# fish completion of tutti, made by \`tutti completion fish\`.
 

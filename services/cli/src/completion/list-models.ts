@@ -9,10 +9,10 @@ const TIMEOUT_MS = 2000
 const FLAGS = { ...BENCH_FLAGS, ...INFER_FLAGS }
 
 /**
- * Prints the models that the server of a command line can be asked for, a line each, in order. None if there is no server or the
- * line is not complete: a shell has no place for errors.
+ * Prints the ready models of a command line's server, sorted, a line each. Prints nothing if there is no server or the command
+ * line is not complete, since a shell has no place for errors.
  *
- * @param argv - of a command such as `tutti infer`, the words before the cursor, behind `--`.
+ * @param argv - `--`, and then the words after a command such as `tutti infer`, up to the cursor.
  * @returns the exit code.
  */
 export async function printModels(

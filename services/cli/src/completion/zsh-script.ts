@@ -1,7 +1,7 @@
 import type { Choices } from '@tutti/command-line/program'
 import type { CompletedCommand, CompletedFlag } from './completions.ts'
 
-/** The completion of zsh, for a file `_tutti` in a folder of `fpath`, or for `source`. */
+/** Renders the completion script for zsh, for a file `_tutti` in a folder of `fpath`, or for `source`. */
 export function renderZsh(commands: readonly CompletedCommand[]): string {
   const described = commands.map(
     ({ name, description }) => `    ${quote(`${name}:${description}`)}\n`,

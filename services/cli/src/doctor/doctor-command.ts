@@ -15,7 +15,7 @@ import {
 } from './machine-checks.ts'
 import { GPU, readModelNeeds } from './model-needs.ts'
 
-/** Those of `tutti serve` that decide what it needs of the machine. */
+/** Flags of `tutti doctor`: the flags of `tutti serve` that decide what the server needs from the machine. */
 export const DOCTOR_FLAGS = {
   'model-repository': {
     type: 'string',

@@ -21,7 +21,7 @@ export function checkNode(version: string): Finding {
   return { check: 'node', status: 'missing', found, mending }
 }
 
-/** Checks what an engine of the list needs, as it says itself. @param models - those that need it. */
+/** Checks that an engine has what it needs on this machine. @param models - names of the models that need the engine. */
 export async function checkEngineFor(
   backend: ListedDescriptor['backend'],
   models: readonly string[],
@@ -31,7 +31,11 @@ export async function checkEngineFor(
   return finding.status === 'absent' ? absent(finding, models) : finding
 }
 
-/** Checks the shared memory that tensors travel in, to processes of models and from clients of this machine. */
+/**
+ * Checks the shared memory for tensors: that of processes of models, and that of clients on this machine.
+ *
+ * @param models - names of the models that run in processes of their own.
+ */
 export async function checkSharedMemory(models: readonly string[]): Promise<readonly Finding[]> {
   const check = 'shared memory'
   const problem = probeSharedMemory()
@@ -55,7 +59,7 @@ export async function checkSharedMemory(models: readonly string[]): Promise<read
   return [own, { check, status: 'note', found, mending }]
 }
 
-/** @param devices - another one, for tests. */
+/** Checks that a GPU can be used. @param models - names of the models that need a GPU. @param devices - replaced by tests. */
 export async function checkGpu(
   models: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -68,7 +72,12 @@ export async function checkGpu(
   return absent({ check: 'gpu', found, mending }, models)
 }
 
-/** @param name - of the flags: grpc, http, metrics. @returns undefined for any free port. */
+/**
+ * Checks that a port is free.
+ *
+ * @param name - beginning of the port's flags: grpc, http or metrics.
+ * @returns undefined for port 0, which stands for any free port.
+ */
 export async function checkPort(
   name: string,
   address: string,

@@ -12,14 +12,14 @@ import {
 } from '@tutti/model-config'
 import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
 
-/** The need of a model that executes on a GPU. Others are names of engines. */
+/** Name of the need for a GPU. Other needs have the names of engines. */
 export const GPU = 'gpu'
 
-/** Who needs what, by model names. */
+/** The needs of the models of repositories. */
 export interface ModelNeeds {
-  /** The models that need an engine, by its backend, or a GPU. */
+  /** Names of models by their need: the backend of an engine, or `GPU`. */
   readonly models: ReadonlyMap<string, readonly string[]>
-  /** The problem of a model itself, by its name. */
+  /** Problem of a model, by the name of the model. */
   readonly problems: ReadonlyMap<string, string>
 }
 

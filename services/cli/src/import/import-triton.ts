@@ -14,17 +14,17 @@ import {
 import { listVersionNames, type RepositoryModel, scanRepositories } from '@tutti/repository'
 
 export interface ImportedRepository {
-  /** In the order of the repository. */
+  /** Manifests of the models, in the order of the repository. */
   readonly manifests: readonly Manifest[]
-  /** The parts that could not be written as a manifest, a line each. */
+  /** Problems of models that cannot be written as manifests, a line each. */
   readonly problems: readonly string[]
 }
 
 /**
- * Reads a model repository and writes what it has as manifests. Served, they give the same configurations.
+ * Converts a model repository to manifests. Models that are served from the manifests have the same configurations.
  *
- * @param prefix - of storageUri, before the folder's name; default: hostPath:// and the folder itself.
- * @throws ServeError REPOSITORY_UNREADABLE for the repository; what is wrong with one model is among the problems.
+ * @param prefix - beginning of storageUri, before the folder's name; default: hostPath:// and the path of the folder.
+ * @throws ServeError REPOSITORY_UNREADABLE for the repository. A fault of one model is among `problems`.
  */
 export async function importTriton(
   directory: string,

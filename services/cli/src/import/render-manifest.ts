@@ -1,6 +1,6 @@
 import { Document, isMap, isSeq, visit } from 'yaml'
 
-/** A manifest as YAML that every reader takes alike: what YAML 1.1 would read as a boolean (`y`) is quoted. */
+/** Renders a manifest as YAML that every reader takes alike: a text that YAML 1.1 would read as a boolean (`y`) is quoted. */
 export function renderManifest(manifest: object): string {
   const document = new Document(manifest, {
     version: '1.1',

@@ -7,7 +7,7 @@ import { formatShape } from '@tutti/tensor'
 const MOST_NAMES = 5
 
 /**
- * Adds to a refusal of a model which server was asked, and which of its models may be meant.
+ * Throws a server's error again. To NOT_FOUND it adds the server's address, and the names of models that the user may mean.
  *
  * @throws ServeError always.
  */
@@ -34,8 +34,9 @@ function meant(model: string, names: ReadonlySet<string> | undefined): string {
 }
 
 /**
- * Responses of a request; a refusal of it says how the inputs are written that it lacks. Some may be optional, which only the
- * server knows.
+ * Yields the responses of a request. To an error INVALID_ARGUMENT it adds how to write the absent inputs.
+ *
+ * @param absent - declared inputs that the request lacks; some may be optional, which only the server knows.
  */
 export async function* namingInputs(
   responses: AsyncIterable<InferResponseParts>,

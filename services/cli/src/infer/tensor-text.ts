@@ -38,7 +38,7 @@ function toText(element: Uint8Array): Element {
   return isUtf8(bytes) ? bytes.toString('utf8') : { base64: bytes.toString('base64') }
 }
 
-/** Nested arrays as the shape has them; texts that are no UTF-8 as `{"base64": ...}`. */
+/** Converts a tensor to nested arrays of its shape, for JSON. A text that is not UTF-8 becomes `{"base64": ...}`. */
 export function toJsonData(tensor: NamedTensor): unknown {
   return nest([...elementsOf(tensor)], tensor.shape)
 }
@@ -56,7 +56,7 @@ function nest(elements: readonly unknown[], shape: readonly number[]): unknown {
 const SHOWN_ELEMENTS = 8
 const SHOWN_CHARACTERS = 200
 
-/** One line: datatype, shape, and the first elements; for many numbers their least, greatest and mean. */
+/** Summarizes a tensor in one line: datatype, shape, and the first elements; of many numbers also least, greatest and mean. */
 export function summarizeTensor(tensor: NamedTensor): string {
   const { datatype, shape } = tensor
   const first: string[] = []

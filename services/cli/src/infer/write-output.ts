@@ -14,14 +14,14 @@ import {
 } from '@tutti/tensor'
 import { toJsonData } from './tensor-text.ts'
 
-/** The outputs that `--output` wants in files. */
+/** Paths of the files that `--output` gives, by output. */
 export type OutputFiles = ReadonlyMap<TensorMetadata, string>
 
 /**
- * Reads `--output`, and refuses files whose form no answer of the model can have.
+ * Reads `--output`, and checks that each output can be written in the form of its file.
  *
  * @param declared - the model's outputs.
- * @throws ServeError FLAG_INVALID, or INVALID_REQUEST for the form.
+ * @throws ServeError FLAG_INVALID; INVALID_REQUEST for a form that the output cannot have.
  */
 export function readOutputFiles(
   texts: readonly string[],
@@ -47,7 +47,12 @@ export function readOutputFiles(
   return files
 }
 
-/** Writes the outputs of one response: `stored` has their files, `problems` what could not be written. @param index - from 1 in a stream. */
+/**
+ * Writes the outputs of one response to their files.
+ *
+ * @param index - number of the response in a stream, from 1.
+ * @returns `stored`: paths of the written files by output; `problems`: errors of outputs that could not be written.
+ */
 export async function storeOutputs(
   { outputs }: InferResponseParts,
   files: OutputFiles,
@@ -73,7 +78,7 @@ function notWritten(name: string, error: unknown): ServeError {
   return inputRefusal(`output '${name}' cannot be written: ${ServeError.from(error).message}`, name)
 }
 
-/** Says which outputs no response had. */
+/** Builds an error for each output of `--output` that no response had. @param came - names of the outputs in responses. */
 export function missingOutputs(files: OutputFiles, came: ReadonlySet<string>): readonly Error[] {
   const got = [...came].map((name) => `'${name}'`).join(', ') || 'no output'
   return [...files]
@@ -84,8 +89,8 @@ export function missingOutputs(files: OutputFiles, came: ReadonlySet<string>): r
 }
 
 /**
- * The content of the file that an output is written to: by its extension `.npy`, `.json` or `.png`, otherwise the bytes of the tensor. The
- * one element of a BYTES tensor is written as it is, whatever the file is called, but for `.json`.
+ * Converts an output to the content of its file: `.npy`, `.json` or `.png` by the file's extension, otherwise the bytes of the
+ * tensor. A BYTES tensor gives the bytes of its one element with any extension other than `.json`.
  *
  * @returns parts that may be views of the tensor.
  * @throws ServeError INVALID_REQUEST if the tensor has no such form.
@@ -133,7 +138,7 @@ function refuse({ name, datatype, shape }: TensorMetadata, file: string, why: st
   throw inputRefusal(`output '${name}' for ${file}: ${problem}`, name)
 }
 
-/** The file of one response of a stream: `out.png` is `out.2.png` for the second. */
+/** Names the file of a later response of a stream: `out.png` becomes `out.2.png` for the second. */
 export function fileOfResponse(file: string, index: number): string {
   const extension = extname(file)
   return `${file.slice(0, file.length - extension.length)}.${index}${extension}`

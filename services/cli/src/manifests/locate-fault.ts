@@ -1,8 +1,9 @@
 /**
- * Turns the path that a check reports (`steps[2](ocr).inputMap[image]`) into a path into the manifest, as far as the manifest has it.
- * Names of tensors may have any character, so the manifest itself says where a name ends.
+ * Converts the path that a check reports (`steps[2](ocr).inputMap[image]`) to a path from the manifest's root, as far as the
+ * manifest has it. Names of tensors may have any character, so the manifest's own keys tell where a name ends.
  *
- * @param spec - of the manifest.
+ * @param spec - the manifest's spec.
+ * @param path - path from the spec; other text may follow.
  */
 export function locateFault(spec: unknown, path: string): readonly (string | number)[] {
   const found: (string | number)[] = []

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import type { ManifestFile } from './read-files.ts'
 import { type Position, readYaml, type YamlDocument } from './yaml-documents.ts'
 
-/** Something that is wrong in a file. */
+/** A fault in a file, with its place. */
 export const Problem = z.object({
   file: z.string(),
   line: z.int().meta({ description: 'From 1 on.' }),
@@ -29,20 +29,20 @@ export const Problem = z.object({
 })
 export type Problem = z.infer<typeof Problem>
 
-/** A manifest that fits its schema, and where it stands. */
+/** A manifest that fits its schema, with its file and the positions of its values. */
 export interface LocatedManifest {
   readonly manifest: Manifest
   readonly file: string
-  /** @param path - from the root of the manifest. */
+  /** Finds the position of a value in the file. @param path - path from the root of the manifest. */
   readonly positionOf: (path: readonly PropertyKey[]) => Position
 }
 
-/** An empty namespace is as good as none. */
+/** Gives the namespace of a manifest; `default` if it is absent or empty. */
 export function namespaceOf({ manifest }: LocatedManifest): string {
   return manifest.metadata.namespace || 'default'
 }
 
-/** @param message - says itself, before a colon, which field it is about. */
+/** Builds a problem at a path of a manifest. @param message - text that begins with the field and a colon. */
 export function problemOf(
   { manifest, file, positionOf }: LocatedManifest,
   path: readonly (string | number)[],
@@ -56,13 +56,13 @@ export function problemOf(
 export interface ParsedManifests {
   readonly manifests: readonly LocatedManifest[]
   readonly problems: readonly Problem[]
-  /** Resources of other API groups, which are not checked. */
+  /** Number of resources that are not manifests of Models and Ensembles, such as those of other API groups. */
   readonly foreign: number
 }
 
 const [GROUP = ''] = API_VERSION.split('/')
 
-/** Reads files, and checks every Model and Ensemble in them against its schema. */
+/** Parses files, and checks each Model, Ensemble and Router in them against its schema. Faults are among `problems`. */
 export function parseManifests(files: readonly ManifestFile[]): ParsedManifests {
   const manifests: LocatedManifest[] = []
   const problems: Problem[] = []

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { collectBounded, readBounded } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
 
-/** A file of manifests, or what came on standard input. */
+/** A file of manifests, or the text of standard input. */
 export interface ManifestFile {
-  /** As it was given; `-` for standard input. */
+  /** Path as the user gave it, or below the folder that the user gave; `-` for standard input. */
   readonly name: string
   readonly text: string
 }
@@ -15,9 +15,10 @@ const MOST_BYTES = 64 * 2 ** 20
 const EXTENSIONS = /\.(yaml|yml|json)$/
 
 /**
- * Reads what `-f` names: a file, all .yaml, .yml and .json files of a folder (not of those in it, as kubectl), or `-`.
+ * Reads the manifests of `-f`: a file, `-` for standard input, or all .yaml, .yml and .json files of a folder, without its
+ * subfolders, as kubectl does.
  *
- * @throws ServeError FLAG_INVALID for what cannot be read.
+ * @throws ServeError FLAG_INVALID for a file or folder that cannot be read, and for a folder without manifests.
  */
 export async function readManifestFiles(
   names: readonly string[],

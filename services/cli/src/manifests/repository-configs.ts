@@ -12,19 +12,21 @@ import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti
 import { type BackendConfig, completeConfigOf, readBackendConfig } from '@tutti/step'
 import type { LocatedManifest } from './parse-manifests.ts'
 
-/** How the models will be read when they are served: what completes a configuration depends on it. */
+/** The options with which models will be served, since the completion of a configuration depends on them. */
 export interface RepositoryReading extends ScanOptions {
   /** Auto-completion, which `--disable-auto-complete-config` turns off; true if absent. */
   readonly autoComplete?: boolean
-  /** The defaults if absent. */
+  /** Settings of the backends; the defaults if absent. */
   readonly backends?: BackendConfig
   /** The folder that `--backend-directory` names. */
   readonly backendDirectory?: string
-  /** The served names of Models with `maxBatchSize: 0`. */
+  /** Served names of Models with `maxBatchSize: 0`. */
   readonly unbatched?: ReadonlySet<string>
 }
 
-/** How repositories are read for Models: those with `maxBatchSize: 0` are completed without a batch dimension. */
+/**
+ * Makes the options to read repositories for manifests. Models with `maxBatchSize: 0` are completed without a batch dimension.
+ */
 export function readingFor(manifests: readonly LocatedManifest[]): RepositoryReading {
   const names = manifests.flatMap(({ manifest }) =>
     manifest.kind === 'Model' && manifest.spec.maxBatchSize === 0 ? modelNameOf(manifest) : [],
@@ -33,20 +35,21 @@ export function readingFor(manifests: readonly LocatedManifest[]): RepositoryRea
   return { overrides: toConfigOverrides(said), unbatched: new Set(names) }
 }
 
-/** The models that model repositories hold, by directory name. */
+/** The models of model repositories, by the names of their directories. */
 export interface ReadRepository {
-  /** Completed. */
+  /** Completed configurations. */
   readonly configs: ReadonlyMap<string, ModelConfig>
-  /** All that are there. */
+  /** Versions of each model on disk. */
   readonly versions: ReadonlyMap<string, readonly number[]>
-  /** The reason why a model could not be read, by the model's name. */
+  /** Error text of each model that cannot be read or has no version to serve. */
   readonly problems: ReadonlyMap<string, string>
 }
 
 /**
- * Those of `--model-repository`; undefined for none.
+ * Reads the repositories of `--model-repository`.
  *
- * @throws ServeError FLAG_INVALID for one that cannot be read, which is an error of the command line, as a file is.
+ * @returns undefined without any path.
+ * @throws ServeError FLAG_INVALID for a repository that cannot be read.
  */
 export async function readRepositories(
   paths: readonly string[],
@@ -55,7 +58,7 @@ export async function readRepositories(
   return paths.length === 0 ? undefined : await refusingUnreadable(() => readRepository(paths, o))
 }
 
-/** @throws ServeError FLAG_INVALID for a repository of `--model-repository` that cannot be read. */
+/** Runs `read`, and converts REPOSITORY_UNREADABLE to FLAG_INVALID of `--model-repository`. Other errors stay as they are. */
 export async function refusingUnreadable<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read()
@@ -67,9 +70,10 @@ export async function refusingUnreadable<T>(read: () => Promise<T>): Promise<T> 
 }
 
 /**
- * Reads what config.pbtxt says of every model; where it names no inputs or outputs, what the model file itself says.
+ * Reads the configuration of every model from config.pbtxt, and completes it from the model's files if it names no inputs or
+ * outputs.
  *
- * @throws ServeError REPOSITORY_UNREADABLE for a repository; what is wrong with one model is among the problems.
+ * @throws ServeError REPOSITORY_UNREADABLE for a repository. A fault of one model is among `problems`.
  */
 export async function readRepository(
   paths: readonly string[],

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type Document, isScalar, LineCounter, parseAllDocuments, type Tags } from 'yaml'
 import { offsetOf, startOf } from './yaml-nodes.ts'
 
-/** Where something stands in a file; both count from 1. */
+/** A place in a file. Line and column count from 1. */
 export interface Position {
   readonly line: number
   readonly column: number
@@ -11,7 +11,7 @@ export interface Position {
 /** One document of a YAML file, as JSON. */
 export interface YamlDocument {
   readonly value: unknown
-  /** The position of the value at a path; of an absent value, that of its nearest parent. */
+  /** Finds the position of the value at a path; for an absent value, that of its nearest parent. */
   readonly positionOf: (path: readonly PropertyKey[]) => Position
 }
 
@@ -38,7 +38,7 @@ function asKubectl(tags: Tags): Tags {
   })
 }
 
-/** Reads a file of YAML (or JSON) as kubectl does: several documents, of which empty ones do not count. */
+/** Parses the documents of a YAML or JSON file as kubectl does. Empty documents are left out; faults are among `problems`. */
 export function readYaml(text: string): YamlFile {
   const lines = new LineCounter()
   const at = (offset: number): Position => {

@@ -1,6 +1,9 @@
 import { isMap, isScalar, isSeq, type Node } from 'yaml'
 
-/** The offset of the node at `path`, as far as there is one; of a member of a map, that of its key. */
+/**
+ * Finds the offset of the node at a path, or of its nearest parent if the path leads to none. For a member of a map, it is the
+ * offset of the key.
+ */
 export function offsetOf(root: Node, path: readonly PropertyKey[]): number {
   let node: unknown = root
   let offset = startOf(root) ?? 0
@@ -27,7 +30,7 @@ function element(node: unknown, key: PropertyKey): readonly [unknown, unknown] {
   return [found, found]
 }
 
-/** Where a node begins; undefined for what is no node. */
+/** Gives the offset at which a node begins; undefined for a value that is not a node. */
 export function startOf(node: unknown): number | undefined {
   const { range }: { range?: unknown } = Object(node)
   const start: unknown = Array.isArray(range) ? range[0] : undefined

@@ -17,7 +17,7 @@ import {
 import { ENGINES_IN_PYTHON, type EngineDescriptor, modelsOf, PYTHON_ENGINE } from '@tutti/engines'
 import { type BackendConfig, readBackendConfig } from '@tutti/step'
 
-/** Which Python runs the models. */
+/** Flag for the Python interpreter that runs models. */
 export const PYTHON_FLAGS = {
   python: {
     type: 'string',
@@ -38,15 +38,15 @@ export interface ChoosePythonOptions {
   readonly log: Logger
   readonly statusLine?: StatusLine | undefined
   readonly clock: Clock
-  /** Ends the making of an environment. */
+  /** Signal that aborts the making of an environment. */
   readonly signal: AbortSignal
 }
 
-/** The value of `--python` that means: find one. */
+/** Value of `--python` that makes Tutti look for an interpreter. */
 export const AUTO = 'auto'
 const DEFAULT_PYTHON = 'python3'
 
-/** @throws ServeError FLAG_INVALID if two flags name an interpreter. */
+/** Checks `--python`. @throws ServeError FLAG_INVALID for an empty value, or if two flags name an interpreter. */
 export function checkPythonFlags(flags: PythonFlags): void {
   const { python } = flags
   const given = interpreterOf(flags, PYTHON_ENGINE.backend)
@@ -57,10 +57,10 @@ export function checkPythonFlags(flags: PythonFlags): void {
 }
 
 /**
- * The settings of backends with the interpreter that `--python` chooses. With `auto` it is looked for, and an environment made, when
- * the first model needs it; what fails then is the model's error, and the next load tries again.
+ * Builds the settings of backends with the interpreter of `--python`. With `auto`, the first model that needs an interpreter
+ * starts the search, which may make an environment. A failed search is the model's error, and the next load searches again.
  *
- * @throws ServeError FLAG_INVALID if the interpreter that it names cannot run Python models.
+ * @throws ServeError FLAG_INVALID if the named interpreter cannot run Python models.
  */
 export async function choosePython(
   flags: PythonFlags,
@@ -96,9 +96,11 @@ export async function choosePython(
 type PythonCandidates = Required<Pick<FindPythonOptions, 'named' | 'candidates'>>
 
 /**
- * The interpreters of an engine, of which the first that can run its models is taken. Without `auto` it is one.
+ * Lists the interpreters for an engine, of which the first that can run the engine's models is taken. Without `auto`, it lists
+ * one.
  *
- * @param path - value of PATH, where `auto` looks behind what flags name.
+ * @param path - value of PATH, where `auto` looks after the interpreters of flags.
+ * @returns `named`: interpreters of flags; `candidates`: those that are tried after them.
  */
 export function pythonCandidates(flags: PythonFlags, backend: string, path = ''): PythonCandidates {
   const isAuto = flags.python === AUTO

@@ -4,7 +4,7 @@ import { plainName } from '@tutti/model-config'
 import { POLL_FLAGS } from '@tutti/server'
 import { type ACCESS_FLAGS, type ControlGuard, createControlGuard } from '@tutti/serving'
 
-/** Which models are served when: tritonserver's names and defaults. */
+/** Flags for the models that are served, and for who may load and unload them, with tritonserver's names and defaults. */
 export const CONTROL_FLAGS = {
   'model-control-mode': {
     type: 'enum',
@@ -37,7 +37,7 @@ export type ControlFlags = FlagValues<typeof CONTROL_FLAGS>
 
 const ALL = '*'
 
-/** @throws ServeError FLAG_INVALID if models are named in another mode than explicit, or `*` is not alone. */
+/** Checks `--load-model`. @throws ServeError FLAG_INVALID in a mode other than explicit, or if `*` is not alone. */
 export function checkControlFlags(
   flags: Pick<ControlFlags, 'model-control-mode' | 'load-model'>,
 ): void {
@@ -54,8 +54,10 @@ export function checkControlFlags(
 }
 
 /**
- * Who may load and unload models. @throws ServeError FLAG_INVALID if callers are limited in another mode than explicit, or the file
- * of the token cannot be read.
+ * Makes the guard that decides who may load and unload models.
+ *
+ * @throws ServeError FLAG_INVALID if callers are limited in a mode other than explicit, if the token's file comes with
+ * `--access-file`, or if it cannot be read.
  */
 export function readControlGuard(
   flags: Pick<
@@ -97,7 +99,11 @@ function readToken(file: string): string {
 
 const TOKEN_FLAG = '--model-control-token-file'
 
-/** The models that are loaded at the start, of all that there are; all that have a name where that is not unique. */
+/**
+ * Chooses the models that are loaded at the start.
+ *
+ * @param all - names of all models. If several repositories have a model of a given name, all of them are chosen.
+ */
 export function chooseStartModels(
   flags: Pick<ControlFlags, 'model-control-mode' | 'load-model'>,
   all: readonly string[],

@@ -25,7 +25,7 @@ type Step = EnsembleManifest['spec']['steps'][number]
 /** Fields of a step of an Ensemble that have no effect: one process has one replica of each model. */
 export const IGNORED_STEP_FIELDS = ['hedge'] as const satisfies readonly (keyof Step)[]
 
-/** The fields that a manifest sets and that have no effect in one process. */
+/** Lists the fields of a manifest that are set and have no effect in one process. */
 export function ignoredFields({ kind, spec }: Manifest): readonly string[] {
   if (kind === 'Model') {
     return IGNORED_MODEL_FIELDS.filter(

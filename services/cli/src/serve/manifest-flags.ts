@@ -1,6 +1,6 @@
 import { type FlagTable, type FlagValues, flagRefusal } from '@tutti/chassis'
 
-/** Flags that `tutti serve` takes beside or instead of model repositories. */
+/** Flags of `tutti serve` for manifests, beside or instead of model repositories. */
 export const MANIFEST_FLAGS = {
   filename: {
     type: 'string',
@@ -34,7 +34,7 @@ export const MANIFEST_FLAGS = {
 
 export type ManifestFlags = FlagValues<typeof MANIFEST_FLAGS>
 
-/** @throws ServeError FLAG_INVALID if a flag says where the models of manifests are, and there are no manifests. */
+/** Checks the flags for manifests. @throws ServeError FLAG_INVALID if a flag other than `--filename` comes without it. */
 export function checkManifestFlags(flags: ManifestFlags): void {
   if (flags.filename.length > 0) return
   const given = [

@@ -25,35 +25,35 @@ const INDEX_MAX_AGE_MS = 5000
 
 type ServeFlags = FlagValues<typeof SERVE_FLAGS>
 
-/** Everything behind the servers of `tutti serve`. */
+/** The step and the router behind the gRPC and HTTP servers of `tutti serve`. */
 export interface ModelServer {
   readonly step: Step
   readonly router: Router
   /** The router as clients see it. */
   readonly backend: InferenceBackend & ConsoleSource
-  /** How many models of the start could not be loaded. */
+  /** Number of models that could not be loaded at the start. */
   readonly failedModels: number
 }
 
 export interface ModelServerOptions extends Pick<StartOptions<typeof SERVE_FLAGS>, 'statusLine'> {
   readonly flags: ServeFlags
-  /** Aborts when a stop signal comes before the start is done. */
+  /** Signal that aborts the start, when a stop signal comes before its end. */
   readonly signal?: AbortSignal | undefined
-  /** Served beside the repositories; closed by their owner. */
+  /** Manifests to serve beside the repositories. The caller closes them. */
   readonly manifests?: OpenedManifests | undefined
-  /** Those of this build unless a test has its own. */
+  /** Engines of a test; those of this build if absent. */
   readonly engines?: Engines | readonly Engine[] | undefined
-  /** Those of `--backend-config` if absent. */
+  /** Settings of backends; those of `--backend-config` if absent. */
   readonly backends?: BackendConfig | undefined
   /** Called when the models close, also after a start that failed. */
   readonly onClose?: (() => void) | undefined
 }
 
 /**
- * One step and one router over the same repositories; the router calls the step. Resolves when the models of the start are
- * loaded.
+ * Opens one step and one router over the same repositories; the router calls the step. Resolves when the models of the start have
+ * loaded or failed. Both close with `shared`.
  *
- * @throws ServeError if a repository cannot be read, or, with `--exit-on-error`, a model fails.
+ * @throws ServeError if a repository cannot be read, or, with `--exit-on-error`, if a model fails.
  */
 export async function openModelServer(
   shared: ProcessBase,

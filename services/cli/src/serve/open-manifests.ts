@@ -35,14 +35,14 @@ import { ignoredFields } from './ignored-fields.ts'
 import type { ManifestFlags } from './manifest-flags.ts'
 import { StoragePlaces } from './storage-places.ts'
 
-/** The models and ensembles of manifests, as what a model repository is opened with. */
+/** The models and ensembles of manifests, in the form in which a model repository takes them. */
 export interface OpenedManifests {
   readonly directories: readonly ModelDirectory[]
   readonly overrides: ConfigOverrides
   readonly beyond: BeyondConfig
   /** Rules that Ensembles have beyond their configurations, by served name. */
   readonly rules: ReadonlyMap<string, EnsembleRules>
-  /** Deletes what was written for them. */
+  /** Deletes the files that were written for Ensembles. */
   close(): Promise<void>
 }
 
@@ -53,12 +53,12 @@ type ReadingFlags = Pick<
 
 export interface OpenManifestsOptions {
   readonly flags: ManifestFlags & ReadingFlags
-  /** With which configurations are completed; the defaults if absent. */
+  /** Settings of backends for the completion of configurations; the defaults if absent. */
   readonly backends?: BackendConfig
   readonly input: AsyncIterable<Uint8Array | string> | undefined
-  /** For people: why manifests are refused, as `tutti validate` prints it. */
+  /** Prints, for people, why manifests are refused, as `tutti validate` does. */
   err(text: string): void
-  /** Where fetched models are kept unless the flags say so. */
+  /** Folder that keeps fetched models. */
   readonly cache: string
   readonly clock: Clock
   readonly log: Logger
@@ -67,9 +67,11 @@ export interface OpenManifestsOptions {
 }
 
 /**
- * Reads manifests, finds or fetches what the Models are stored in, and checks them as `tutti validate` does.
+ * Reads manifests, finds or fetches the folders of their Models, and checks all as `tutti validate` does. The caller closes the
+ * result.
  *
- * @throws ServeError FLAG_INVALID for what cannot be read, CONFIG_INVALID if anything is refused; `err` has heard why then.
+ * @throws ServeError FLAG_INVALID for a file that cannot be read; CONFIG_INVALID for a refused manifest, after `err` has got the
+ * reasons.
  */
 export async function openManifests(o: OpenManifestsOptions): Promise<OpenedManifests> {
   const parsed = parseManifests(await readManifestFiles(o.flags.filename, o.input))

@@ -67,7 +67,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
   }
 }
 
-/** @throws ServeError FLAG_INVALID, or another one, for flags that no start can have. */
+/** Checks the flags of `tutti serve` before the start. @throws ServeError, FLAG_INVALID in most cases. */
 export function checkServeFlags(flags: ServeFlags): void {
   checkModelFlags(flags, { hasOthers: flags.filename.length > 0 })
   checkControlFlags(flags)
@@ -82,7 +82,7 @@ export function checkServeFlags(flags: ServeFlags): void {
   readStorageMaps(flags)
 }
 
-/** Takes what a deprecated name says under the name of today. */
+/** Copies the value of the deprecated `--strict-model-config` to `--disable-auto-complete-config`. @returns the new flags. */
 export function settleDeprecated(flags: ServeFlags): ServeFlags {
   const isStrict = flags['strict-model-config'] ?? flags['disable-auto-complete-config']
   return { ...flags, 'disable-auto-complete-config': isStrict }

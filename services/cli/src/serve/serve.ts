@@ -11,14 +11,14 @@ import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'
 
 export interface ServeOptions extends Omit<StartOptions<typeof SERVE_FLAGS>, 'signal'> {
-  /** As that of StartOptions; never if absent. */
+  /** Signal as in StartOptions; never aborts if absent. */
   readonly signal?: AbortSignal
   readonly clock?: Clock
-  /** Served beside the repositories; closed with the server. */
+  /** Manifests to serve beside the repositories; closed with the server. */
   readonly manifests?: OpenedManifests
-  /** Those of this build unless a test has its own. */
+  /** Engines of a test; those of this build if absent. */
   readonly engines?: Engines | readonly Engine[]
-  /** Those of `--backend-config` if absent. */
+  /** Settings of backends; those of `--backend-config` if absent. */
   readonly backends?: BackendConfig
   /** Called when the server closes. */
   readonly onClose?: () => void

@@ -9,12 +9,12 @@ import type { ManifestFlags } from './manifest-flags.ts'
 
 export interface StorageDependencies {
   readonly flags: Pick<ManifestFlags, 'storage-map' | 'secret-map'>
-  /** Where fetched models are kept. */
+  /** Folder that keeps fetched models. */
   readonly cache: string
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly log: Pick<Logger, 'warn'>
-  /** For what shows how far a fetch is. */
+  /** Opens the transfer that shows the progress of a fetch. */
   readonly openTransfer?: OpenTransfer
 }
 
@@ -35,7 +35,7 @@ export class StoragePlaces {
   readonly #places: ReadonlyMap<string, string>
   readonly #secrets: ReadonlyMap<string, string>
 
-  /** @throws ServeError FLAG_INVALID for a map that is none. */
+  /** @throws ServeError FLAG_INVALID for an invalid map. */
   constructor(o: StorageDependencies) {
     const { places, secrets } = readStorageMaps(o.flags)
     this.#dependencies = o
@@ -43,7 +43,12 @@ export class StoragePlaces {
     this.#secrets = secrets
   }
 
-  /** @returns the model's directory. @throws ServeError whose text begins with the field. */
+  /**
+   * Finds the directory of a Model, or fetches it.
+   *
+   * @returns its path.
+   * @throws ServeError whose text begins with the field at fault.
+   */
   async find({ storageUri, storage }: Storage): Promise<string> {
     if (/^(https?|s3):/.test(storageUri)) return await this.#fetch({ storageUri, storage })
     const directory = this.#mapped(storageUri)
@@ -96,7 +101,12 @@ export class StoragePlaces {
   }
 }
 
-/** @throws ServeError FLAG_INVALID for a map that is none. */
+/**
+ * Reads `--storage-map` and `--secret-map`.
+ *
+ * @returns absolute paths of folders.
+ * @throws ServeError FLAG_INVALID for an invalid map.
+ */
 export function readStorageMaps(flags: Pick<ManifestFlags, 'storage-map' | 'secret-map'>) {
   const places = readPairs('--storage-map', flags['storage-map'], 'URI=DIR')
   const secrets = readPairs('--secret-map', flags['secret-map'], 'NAME=DIR')

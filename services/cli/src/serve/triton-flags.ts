@@ -89,7 +89,7 @@ export type TritonFlags = FlagValues<typeof TRITON_FLAGS>
 
 const NOT_OFFERED = ['allow-sagemaker', 'allow-vertex-ai'] as const
 
-/** @throws ServeError FLAG_INVALID for what is not offered and cannot be left out silently. */
+/** Refuses endpoints that are not offered, and flags that contradict `--model-namespacing`. @throws ServeError FLAG_INVALID */
 export function checkTritonFlags(
   flags: TritonFlags & Pick<ManifestFlags, 'filename'> & Pick<ModelFlags, 'model-repository'>,
 ): void {

@@ -9,7 +9,7 @@ import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 
 const tensor = (name: string, datatype: string, dims: readonly number[]): string =>
   `{ name: "${name}" data_type: TYPE_${datatype} dims: [ ${dims.join(', ')} ] }`
-/** The configuration of a model with one input, `a=b`, and one output, `out`. */
+/** Builds the configuration of a model with one input, `a=b`, and one output, `out`. */
 export const echo = (datatype: string, dims: readonly number[], more = ''): string =>
   `backend: "echo" input [ ${tensor('a=b', datatype, dims)} ] output [ ${tensor('out', datatype, dims)} ]
    instance_group { kind: KIND_CPU } ${more}`
@@ -56,12 +56,12 @@ export interface Serving {
   readonly grpc: string
   readonly rest: string
   readonly metrics: string
-  /** Ends it before the test does. */
+  /** Closes the server before the end of the test. */
   close(): Promise<void>
 }
 
 /**
- * Serves models that give back what they get, on free ports of this machine, until the test ends.
+ * Serves models whose output is their input, on free ports of this machine, until the test ends.
  *
  * @param models - name -> configuration.
  */

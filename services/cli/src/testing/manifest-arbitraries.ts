@@ -228,7 +228,7 @@ function breakRule(manifest: Manifest, at: number): Manifest {
   return { ...manifest, spec: { ...Object(manifest['spec']), ...structuredClone(spec) } }
 }
 
-/** A manifest of any kind that breaks a rule, or was changed at random, or both. */
+/** Manifests of all kinds, changed at random or so that they break a rule, or in both ways. */
 export const someManifest: fc.Arbitrary<Manifest> = fc
   .tuple(
     fc.constantFrom(...WHOLE),
@@ -270,7 +270,7 @@ function placesIn(manifest: Manifest): Place[] {
   return places
 }
 
-/** True for an object that is no list. */
+/** Tells whether a value is an object and not a list. */
 export function isRecord(value: unknown): value is Manifest {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -2,7 +2,7 @@ import { loadTracingSettings, silentLogger, systemClock } from '@tutti/chassis'
 import { openProcessBase } from '@tutti/server'
 import { type ModelServerOptions, openModelServer } from '../serve/model-server.ts'
 
-/** Opens what is behind the servers of `tutti serve`, without these. */
+/** Opens the step and the router of `tutti serve`, without servers. The caller closes them with `close`. */
 export async function openServedModels(o: ModelServerOptions) {
   const opened = new AsyncDisposableStack()
   const stopping = new AbortController()

@@ -23,7 +23,7 @@ export function openResultSchemas() {
     return found
   }
   return {
-    /** Finds what is wrong in a result. @param name - of a file, without `cli-`. */
+    /** Lists the faults of a result. @param name - name of the schema file, without `cli-` and `.json`. */
     problemsOf(name: string, result: unknown): readonly string[] {
       const validate = find(name)
       if (validate(result)) return []

@@ -7,9 +7,10 @@ import { env } from 'node:process'
 const MAIN = join(import.meta.dirname, '../main.ts')
 
 /**
- * A folder for PATH with a `tutti` that completes as the real one does, and otherwise prints its words: `ran <serve> <--help>`.
+ * Writes a program `tutti` into a folder. The program completes as the real one does, and otherwise prints its words: `ran
+ * <serve> <--help>`.
  *
- * @returns the environment with it.
+ * @returns the environment with the folder in PATH.
  */
 export async function installTutti(folder: string): Promise<NodeJS.ProcessEnv> {
   const program = `#!/bin/sh
@@ -26,7 +27,7 @@ printf 'ran'; printf ' <%s>' "$@"; printf '\\n'
   }
 }
 
-/** Runs a program. @returns what it printed. */
+/** Runs a program to its end. @returns the text of its standard output. */
 export async function runProgram(
   program: string,
   argv: readonly string[],
@@ -39,9 +40,9 @@ export async function runProgram(
 }
 
 /**
- * An interactive shell at a terminal, whose keys are typed.
+ * Opens an interactive shell at a terminal, to type keys. The caller closes it.
  *
- * @param command - the shell, as a shell's text.
+ * @param command - command line that starts the shell.
  */
 export function openTerminal(
   command: string,
@@ -54,7 +55,12 @@ export function openTerminal(
   const text = collect(child.stdout)
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null
   return {
-    /** Types, and waits for a text behind all that came before. @returns what came, up to the text. */
+    /**
+     * Types keys, and waits for a text in the output after them.
+     *
+     * @returns the text that fits `wanted`.
+     * @throws Error if the shell ends.
+     */
     async type(keys: string, wanted: RegExp): Promise<string> {
       const from = text.all.length
       child.stdin.write(keys)

@@ -1,12 +1,12 @@
 import { ensembleManifest, modelManifest } from '@tutti/api/testing'
 
-/** A manifest as somebody writes it. */
+/** A manifest before it is checked, with any members. */
 export type Manifest = Record<string, unknown>
 
-/** A tensor of every manifest. */
+/** The tensor that the manifests declare. */
 export const tensor = { name: 'feature_fusion/Conv_7/Sigmoid:0', datatype: 'FP32', shape: [-1, 3] }
 
-/** Every field once, and each provider. */
+/** Manifests that together have every field at least once, and each provider of scaling. */
 export const WHOLE: readonly Manifest[] = [
   modelManifest('whole', {
     modelName: 'ens_face_restoration_v2.1',

@@ -1,17 +1,17 @@
 import { countRates, type Rates } from '@tutti/console'
 import type { ModelReading, TopReading } from './reading.ts'
 
-/** A version of a model between two readings. What is not known is undefined or NaN. */
+/** The figures of a model's version between two readings. An unknown figure is undefined or NaN. */
 export interface ModelRow {
   readonly model: string
   readonly namespace: string | undefined
   readonly version: string
   readonly pending: number
-  /** Undefined without an earlier reading, and if the counters began anew. */
+  /** Rates between the readings; undefined without an earlier reading, or if the counters began anew. */
   readonly rates: Rates | undefined
-  /** Requests in flight on average: those that ended, by their rate and duration. */
+  /** Requests in flight on average, computed from the rate and the duration of requests that ended. */
   readonly inFlight: number | undefined
-  /** Quantiles of requests in the last minute. */
+  /** Quantiles of the durations of requests in the last minute. */
   readonly p50Ms: number | undefined
   readonly p99Ms: number | undefined
   /** Quantiles of the times to first responses, between the readings. */
@@ -19,7 +19,7 @@ export interface ModelRow {
   readonly firstResponseP99Ms: number | undefined
 }
 
-/** The busiest model first, then by name. */
+/** Computes the rows of all models, the busiest first and then by name. */
 export function modelRows(now: TopReading, before: TopReading | undefined): readonly ModelRow[] {
   const elapsedMs = before === undefined ? 0 : now.atMs - before.atMs
   return [...now.models]
@@ -62,7 +62,13 @@ function order(a: string, b: string): number {
   return a < b ? -1 : 1
 }
 
-/** As Prometheus does it: within a bucket values are taken as evenly spread, and above all bounds as the highest one. */
+/**
+ * Estimates a quantile from cumulative buckets, as Prometheus does: values are evenly spread within a bucket, and values above
+ * all finite bounds count as the highest bound.
+ *
+ * @param now - upper bound -> number of values up to the bound.
+ * @returns undefined without an earlier reading or new values, or if the counters began anew.
+ */
 export function bucketQuantile(
   now: ReadonlyMap<number, number>,
   before: ReadonlyMap<number, number> | undefined,

@@ -15,9 +15,9 @@ const INFINITIES: ReadonlyMap<string, number> = new Map([
 ])
 
 /**
- * Reads the Prometheus text format. Lines that are none of it are left out.
+ * Parses the Prometheus text format. Lines in other forms are left out.
  *
- * @param isWanted - by name; the others are not read further.
+ * @param isWanted - tells by a metric's name whether its samples are wanted.
  */
 export function* parseMetrics(
   text: string,

@@ -6,7 +6,7 @@ import { parseReading, type TopReading } from './reading.ts'
 /** Bytes of the metrics of tens of thousands of models. */
 const MOST_BYTES = 128 * 1024 * 1024
 
-/** The address of a server's metrics. @throws ServeError FLAG_INVALID */
+/** Parses the address of a server's metrics; the path is /metrics if the address has none. @throws ServeError FLAG_INVALID */
 export function parseMetricsUrl(text: string): URL {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '') {
@@ -15,13 +15,13 @@ export function parseMetricsUrl(text: string): URL {
   return url.pathname === '/' ? new URL('/metrics', url) : url
 }
 
-/** Where metrics come from, and how. */
+/** The address of a server's metrics, and the options of the connection. */
 export interface ScrapedServer extends Pick<HttpConnection, 'tls' | 'headers' | 'timeoutMs'> {
   readonly url: URL
 }
 
 /**
- * Asks a server for its metrics.
+ * Requests the metrics of a server, and parses them.
  *
  * @throws ServeError SERVER_NOT_READY or DEADLINE_EXCEEDED without an answer, and the reason of a status other than 200.
  */

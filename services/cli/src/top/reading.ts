@@ -1,26 +1,26 @@
 import type { Counts } from '@tutti/console'
 import { parseMetrics, type Sample } from './parse-metrics.ts'
 
-/** The figures that the metrics of a server give for a version of a model. */
+/** The figures of a model's version in a server's metrics. */
 export interface ModelReading {
   readonly model: string
-  /** The repository, of a name that several have. */
+  /** Repository of the model, if several repositories have its name. */
   readonly namespace: string | undefined
   readonly version: string
-  /** Since the load. */
+  /** Counts since the model was loaded. */
   readonly counts: Counts
   /** Requests that wait for their execution. */
   readonly pending: number
-  /** Milliseconds by quantile, of the last minute. */
+  /** Durations of requests in the last minute: quantile -> milliseconds. */
   readonly quantiles: ReadonlyMap<number, number>
-  /** Times to first responses since the load: how many there were up to so many milliseconds. */
+  /** Times to first responses since the load: upper bound in milliseconds -> number of times up to the bound. */
   readonly firstResponses: ReadonlyMap<number, number>
 }
 
 /** One look at the metrics of a server. */
 export interface TopReading {
   readonly atMs: number
-  /** By labels. */
+  /** Models by a key of name, namespace and version. */
   readonly models: ReadonlyMap<string, ModelReading>
   /** Gauges of the whole process or host, by name of the metric. */
   readonly gauges: ReadonlyMap<string, number>
@@ -72,7 +72,7 @@ const GAUGES = new Set([
 
 const isWanted = (name: string): boolean => Object.hasOwn(FAMILIES, name) || GAUGES.has(name)
 
-/** Reads what a server prints of itself, tutti's or Triton's. */
+/** Parses the metrics of a server, Tutti's or Triton's. @param atMs - time of the reading, for rates. */
 export function parseReading(text: string, atMs: number): TopReading {
   const models = new Map<string, Building>()
   const gauges = new Map<string, number>()

@@ -9,12 +9,12 @@ export interface Size {
   readonly rows: number
 }
 
-/** The content that is shown: the models, or why there are none. */
+/** The content of the screen: the models, or why there is no reading. */
 export interface TopView {
   readonly url: string
   readonly reading: TopReading | undefined
   readonly rows: readonly ModelRow[]
-  /** Why the server gave no reading. */
+  /** Reason for which the server gave no reading; undefined if it gave one. */
   readonly problem: string | undefined
 }
 
@@ -43,7 +43,11 @@ const COLUMNS: readonly Column[] = [
   { title: 'p99', priority: 4, show: (row) => quantile(row.p99Ms, row.firstResponseP99Ms) },
 ]
 
-/** The lines of the table, without line ends. @param size - they fit into it; absent: all of them, as wide as they are. */
+/**
+ * Renders the lines of the table, without line ends.
+ *
+ * @param size - size of the screen, to which the lines are cut; all lines and columns if absent.
+ */
 export function renderTop(view: TopView, size?: Size): readonly string[] {
   const names = view.rows.map(nameOf)
   const longest = Math.max(LEAST_NAME, ...names.map(countCharacters))

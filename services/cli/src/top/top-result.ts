@@ -39,7 +39,7 @@ export const TopResult = z
   .meta({ title: 'Result of tutti top' })
 type TopResult = z.infer<typeof TopResult>
 
-/** One line. */
+/** Renders the content as one line of JSON. @param intervalMs - milliseconds between the two readings. */
 export function renderTopResult({ url, reading, rows }: TopView, intervalMs: number): string {
   const gauge = (name: string): number | null => known(reading?.gauges.get(name))
   const result: TopResult = {

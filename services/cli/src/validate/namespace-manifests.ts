@@ -23,8 +23,8 @@ import {
 import type { ReadRepository } from '../manifests/repository-configs.ts'
 
 /**
- * The manifests of one namespace, checked together. A manifest goes before a model of the repository with the same name. Of
- * several manifests with one served name, that one has it which would have it if all were applied at once.
+ * Checks the manifests of one namespace together. A manifest precedes a model of the repository with the same name. If several
+ * manifests have one served name, the name belongs to the manifest that would get it if all were applied at once.
  */
 export class NamespaceManifests {
   readonly #manifests: readonly Manifest[]
@@ -32,7 +32,7 @@ export class NamespaceManifests {
   readonly #repository: ReadRepository | undefined
   readonly #results = new Map<Manifest, EnsembleCheck>()
 
-  /** @param repository - with it, a name that is not known does not exist; without it, it may be in the cluster. */
+  /** @param repository - with a repository, an unknown name is an error; without it, the cluster may have the name. */
   constructor(manifests: readonly Manifest[], repository: ReadRepository | undefined) {
     this.#manifests = manifests
     this.#repository = repository
@@ -42,7 +42,7 @@ export class NamespaceManifests {
     }
   }
 
-  /** Who has the served name of a manifest, if it is another one. */
+  /** Finds the other manifest that has the served name of a manifest; undefined if the manifest has the name itself. */
   holderOf(manifest: Manifest): Manifest | undefined {
     const holder = this.#byName.get(modelNameOf(manifest))
     return holder === manifest ? undefined : holder

@@ -22,7 +22,7 @@ type ValidateResult = z.infer<typeof ValidateResult>
 /** The findings of `tutti validate`. */
 export type Report = Omit<ValidateResult, 'valid'>
 
-/** As text, a line each; as JSON, one object. Ends with a line end. */
+/** Renders a report: as text with a line for each problem, or as one JSON object. Both end with a line end. */
 export function renderReport(report: Report, format: 'text' | 'json'): string {
   if (format === 'json') {
     const result: ValidateResult = { valid: report.problems.length === 0, ...report }
@@ -32,7 +32,7 @@ export function renderReport(report: Report, format: 'text' | 'json'): string {
   return [...lines, summary(report), ''].join('\n')
 }
 
-/** As a line, without its end. */
+/** Renders a problem as a line, without a line end. */
 export function renderProblem({
   file,
   line,

@@ -1,4 +1,4 @@
-/** The flags that `tritonserver --help` of 2.51 prints, in its order, each with what it takes. */
+/** The flags that `tritonserver --help` of 2.51 prints, in its order, each with the form of its value. */
 export const TRITONSERVER_FLAGS: readonly (readonly [name: string, value: string])[] = [
   ['id', '<string>'],
   ['exit-timeout-secs', '<integer>'],
