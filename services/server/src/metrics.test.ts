@@ -63,7 +63,8 @@ await t.test('what a model did is read at the scrape, in microseconds', async (t
   const metrics = new ServerMetrics()
   const recorder = new StatisticsRecorder({ name: 'm', version: '1' })
   metrics.addModel(recorder, { name: 'm', version: '1' })
-  recorder.recordSuccess({ requestNs: 5_000_999, queueNs: 1500, ...TIMES, batchSize: 4 })
+  const times = { ...NO_TIMES, ...TIMES, queueNs: 1500 }
+  recorder.ended({ elapsedNs: 5_000_999, batchSize: 4, times })
   recorder.recordExecution({ ...TIMES, batchSize: 4 })
   recorder.recordFailure({ requestNs: 1, reason: 'BACKEND' })
   recorder.pending += 1

@@ -23,7 +23,7 @@ export interface ObservedCall {
 export interface RequestEnd {
   /** From `began` to here, in nanoseconds. */
   readonly elapsedNs: number
-  /** Items in the batch dimension; 0 for a model without one, and where the request was refused before they were counted. */
+  /** Items in the batch dimension; 0 for a model without one, and for a request that is observed from outside. */
   readonly batchSize: number
   /** Absent where nothing was executed, or the executor did not say. */
   readonly times?: StepTimes | undefined
@@ -31,18 +31,25 @@ export interface RequestEnd {
   readonly error?: ServeError
   /** With an error. */
   readonly executed?: Executed
-  /** The engine failed, or answered with what its model's configuration does not have. */
+  /** The engine failed, or answered with what its model's configuration does not have. Only a model version says so. */
   readonly isOfEngine?: boolean
 }
 
 /**
- * Takes the events of one request, as they happen: it waits for its execution (`queued`, `dequeued`), it ends, and its responses go to
- * its caller. The last response may go later than the end, if it has to wait for those of other requests. A request that executes
- * several times in one step waits and ends as often. No method throws, waits, or keeps bytes of tensors: they are lent until it
- * returns.
+ * Takes the events of one request, as they happen: it waits for its execution (`queued`, `dequeued`), and responses go to its caller
+ * (`responded`). Every request ends in this order: `ended`, `responded` with the last response unless it failed, `answered`. The last
+ * response may go later than the end, if it has to wait for those of other requests. A request that executes several times in one step
+ * waits and ends as often, and is answered once.
+ *
+ * No method throws, waits, or keeps bytes of tensors: they are lent until it returns. A watch that throws is told nothing more.
+ *
+ * Who observes from outside, a request of a client, a step or a call of a model, learns of all of them, of those refused too, but not
+ * when they wait. A model version or an ensemble publishes what it admits, as its statistics count: not what its checks refuse or its
+ * cache answers, nor what an ensemble has no place for.
  */
 export interface RequestWatch {
-  /** Observes the steps of the request, if it is one to an ensemble, and what its model calls; absent if nothing does. */
+  /** Observes the steps of the request, if it is one to an ensemble, and what its model calls; absent if nothing does. Read where a request
+   * is observed from outside. */
   readonly steps?: RequestObserver | undefined
   queued?(): void
   /** It waits no more: it executes, or was refused. */

@@ -1,6 +1,6 @@
 import type { ResponseSink } from '@tutti/tensor'
+import { EnsembleRecord } from './ensemble-record.ts'
 import type { NestedCall, RequestDependencies } from './request-dependencies.ts'
-import { EnsembleRecord } from './requests.ts'
 
 /**
  * Counts a request to an ensemble that is a step of another one, in its own statistics and metrics, as one that a client calls. It has
@@ -14,17 +14,6 @@ export function countNested(
   sink: ResponseSink,
 ): readonly [ResponseSink, (batchSize: number) => void] {
   const observer = observerOf(call.target)
-  const record = new EnsembleRecord({ clock, observer, tracing: undefined }, call)
-  const counting: ResponseSink = {
-    send: (response) => {
-      record.responded(response)
-      sink.send(response)
-    },
-    fail: (error, executed, times) => {
-      record.failed(error)
-      sink.fail(error, executed, times)
-    },
-    ready: () => sink.ready?.(),
-  }
-  return [counting, (batchSize) => record.begin(batchSize)]
+  const record = new EnsembleRecord({ clock, observer, tracing: undefined }, call, sink)
+  return [record, (batchSize) => record.begin(batchSize)]
 }

@@ -1,7 +1,6 @@
 import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { isEnsembleConfig } from '@tutti/model-config'
-import { observeRequest } from '@tutti/telemetry'
+import { decorateModel, observeModel } from '@tutti/serving'
 import { type Executor, endingSink, type FindExecutor, type ModelTarget } from '@tutti/tensor'
 import type { Requests } from './requests.ts'
 
@@ -54,11 +53,8 @@ export function createNestedExecutors({
       if (found.isDecoupled && isDecoupled !== true) throw decoupled(model)
       const { context } = scope
       if (observer === undefined) return found.execute(request, ending, context, callers)
-      const { name, config } = found
-      const observed = { name, version: found.version, isEnsemble: isEnsembleConfig(config) }
-      const begins = { model: observed, request, sink: ending, options: context }
-      const [to, o] = observeRequest(observer, clock, begins)
-      found.execute(request, to, o, callers)
+      const called = decorateModel(found, (...asked) => found.execute(...asked, callers))
+      observeModel(called, observer, { clock }).execute(request, ending, context)
     } catch (error) {
       ending.fail(ServeError.from(error), 'no')
     }

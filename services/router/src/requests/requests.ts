@@ -1,24 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type { Clock, Span } from '@tutti/chassis'
-import { bug, type ServeError } from '@tutti/errors'
+import type { ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
 import type { ResolvedModel } from '@tutti/serving'
-import type {
-  Executed,
-  InferRequest,
-  RequestObserver,
-  RequestWatch,
-  ResponseSink,
-  StepResponse,
-  StepTimes,
-} from '@tutti/tensor'
+import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
-import { startEnsembleSpan } from './call-spans.ts'
 import { callDirectly } from './direct-call.ts'
 import { executeEnsemble } from './ensemble-execution.ts'
+import { EnsembleRecord } from './ensemble-record.ts'
 import { type RequestOwner, RevisionPins } from './model-call.ts'
 import type { PinnedEntry, PinnedRequests } from './pinned-requests.ts'
-import type { NestedCall, RequestCallContext, RequestDependencies } from './request-dependencies.ts'
+import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
 
 /** A model version that a request was resolved to, be it a model of the steps or an ensemble. */
 export interface RoutedModel extends ResolvedModel {
@@ -73,8 +64,8 @@ export class Requests {
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
         const called = { target: resolved, request, context }
-        const record = plan && new EnsembleRecord({ clock, tracing, observer }, called)
-        const owner = new AdmittedRequest({ key, pin, callers, sink, record, pinned })
+        const record = plan && new EnsembleRecord({ clock, tracing, observer }, called, sink)
+        const owner = new AdmittedRequest({ key, pin, callers, sink: record ?? sink, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) callDirectly(this.#dependencies, call, owner)
         else
@@ -88,7 +79,6 @@ interface Admitted extends Pick<RequestOwner, 'key' | 'callers'> {
   readonly pin: PinnedEntry
   readonly pinned: PinnedRequests
   readonly sink: ResponseSink
-  readonly record: EnsembleRecord | undefined
 }
 
 /** A request on its whole way, nested ensembles included. What it pins stays pinned until it is answered. */
@@ -106,13 +96,11 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   }
 
   send(response: StepResponse): void {
-    this.#admitted.record?.responded(response)
     if (response.final) this.#release()
     this.#admitted.sink.send(response)
   }
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
-    this.#admitted.record?.failed(error)
     this.#release()
     this.#admitted.sink.fail(error, executed, times)
   }
@@ -127,69 +115,5 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
     if (pin.requests > 0) return
     pinned.open.splice(pinned.open.indexOf(pin), 1)
     if (pinned.waiting.length > 0) pinned.wake()
-  }
-}
-
-/** Publishes the events of a request to an ensemble, and has its span. */
-export class EnsembleRecord {
-  /** In which the steps are called: under the span. */
-  readonly context: RequestCallContext
-  readonly #clock: Clock
-  readonly #watch: RequestWatch | undefined
-  readonly #span: Span | undefined
-  readonly #startedAt: number
-  /** 0 until it begins: what is refused before is counted nowhere, as in Triton. */
-  #batchSize = 0
-
-  constructor(
-    {
-      clock,
-      tracing,
-      observer,
-    }: Pick<RequestDependencies, 'clock' | 'tracing'> & {
-      readonly observer: RequestObserver | undefined
-    },
-    { target, request, context }: NestedCall,
-  ) {
-    this.#span = tracing && startEnsembleSpan(tracing, target, context.trace)
-    const trace = this.#span?.traceParent
-    this.context = trace === undefined ? context : { ...context, trace }
-    this.#clock = clock
-    this.#startedAt = clock.now()
-    const { entry, version } = target
-    const model = { name: entry.name, version: version.version, isEnsemble: true }
-    this.#watch = observer?.began(model, request, this.context)
-  }
-
-  begin(batchSize: number): void {
-    this.#batchSize = Math.max(1, batchSize)
-    this.#watch?.queued?.()
-  }
-
-  responded(response: StepResponse): void {
-    if (response.final) this.#succeeded(response.times)
-    this.#watch?.responded?.(response)
-  }
-
-  failed(error: ServeError): void {
-    if (this.#batchSize > 0) this.#ended(undefined, error)
-    this.#span?.recordError(error)
-    this.#span?.end()
-  }
-
-  #succeeded(times: StepTimes | undefined): void {
-    // A batch size of 0: a cache answered, and has counted it.
-    if (this.#batchSize > 0) {
-      if (times === undefined) throw bug('an ensemble answered without times')
-      this.#ended(times)
-    }
-    this.#span?.end()
-  }
-
-  #ended(times: StepTimes | undefined, error?: ServeError): void {
-    const elapsedNs = (this.#clock.now() - this.#startedAt) * 1e6
-    const end = { times, elapsedNs, batchSize: this.#batchSize }
-    this.#watch?.dequeued?.()
-    this.#watch?.ended?.(error === undefined ? end : { ...end, error })
   }
 }

@@ -64,10 +64,9 @@ function stepWithM(replica: string, revision: string, inferences = 0): Answer {
   const config = normaliseModelConfig(parseModelConfig(text, 'config.pbtxt'))
   const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
   const recorder = new StatisticsRecorder({ name: 'm', version: '1' })
-  const times = { queueNs: 1, computeInputNs: 1, computeInferNs: 1, computeOutputNs: 1 }
-  for (let i = 0; i < inferences; i++) {
-    recorder.recordSuccess({ requestNs: 10, batchSize: 1, ...times })
-  }
+  const one = { queueNs: 1, computeInputNs: 1, computeInferNs: 1, computeOutputNs: 1 }
+  const times = { ...one, transferNs: 0 }
+  for (let i = 0; i < inferences; i++) recorder.ended({ elapsedNs: 10, batchSize: 1, times })
   return async (question) =>
     question === 'describe'
       ? toDescriptionJson({

@@ -239,7 +239,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     execution?.signal.answered(error)
     if (before !== 'recorded') {
       const elapsedNs = this.#sinceNs(this.acceptedAt)
-      this.watch?.ended?.({ error, elapsedNs, batchSize: this.request.batchSize })
+      const { batchSize } = this.request
+      this.watch?.ended?.({ error, executed: executedBefore(error), elapsedNs, batchSize })
     }
     this.#finish(error, undefined)
   }
@@ -296,8 +297,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.#state = 'recorded'
     const { batchSize } = this.request
     const end = { times: stepTimes, batchSize, elapsedNs: this.#sinceNs(this.acceptedAt) }
-    const isFailure = answer instanceof ServeError
-    this.watch?.ended?.(isFailure ? { ...end, error: answer, isOfEngine: true } : end)
+    if (answer instanceof ServeError) {
+      const executed = executedBefore(answer)
+      this.watch?.ended?.({ ...end, error: answer, executed, isOfEngine: true })
+    } else this.watch?.ended?.(end)
     this.#deliver(answer, stepTimes)
   }
 
@@ -344,6 +347,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
       const error = outcome.withDetails(this.#context.details)
       this.#caller.fail(error, executedBefore(outcome), times)
     } else this.#send(outcome)
+    this.watch?.answered?.()
     if (this.#calls !== undefined) for (const end of this.#calls) end()
     this.#owner.settled()
   }

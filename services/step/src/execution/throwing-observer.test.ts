@@ -1,10 +1,15 @@
-import { OBSERVED_EVENTS, ThrowingMetrics } from '@tutti/telemetry/testing'
+import {
+  notingObserver,
+  OBSERVED_EVENTS,
+  ObservedMetrics,
+  throwingObserver,
+} from '@tutti/telemetry/testing'
 import t from 'tap'
 import { createSchedulerRig } from '../testing/scheduler-rig.ts'
 
 for (const event of OBSERVED_EVENTS) {
   await t.test(`an observer that throws at ${event} costs nothing of the requests`, async (t) => {
-    const metrics = new ThrowingMetrics(event)
+    const metrics = new ObservedMetrics(throwingObserver(event))
     const { model, submit, scheduler, statistics } = createSchedulerRig({ metrics })
     const requests = ['a', 'b', 'c'].map((id) => submit(id))
     requests[1]?.cancel()
@@ -24,3 +29,21 @@ for (const event of OBSERVED_EVENTS) {
     t.equal(statistics.pending, 0)
   })
 }
+
+await t.test('each request ends, and is answered once, whichever way it goes', async (t) => {
+  const notes: string[] = []
+  const metrics = new ObservedMetrics(notingObserver(notes))
+  const { model, submit } = createSchedulerRig({ metrics, maxQueuedRequests: 1 })
+  const waited = ['began', 'queued', 'dequeued']
+  const answered = submit('a')
+  t.same(notes.splice(0), waited)
+  const cancelled = submit('b')
+  const refused = submit('c')
+  t.same(notes.splice(0), ['began', 'queued', 'began', 'ended OVERLOADED maybe', 'answered'])
+  cancelled.cancel()
+  t.same(notes.splice(0), ['dequeued', 'ended CANCELLED maybe', 'answered'])
+  model.at(0).finish()
+  await answered.done
+  t.same(notes.splice(0), ['ended', 'responded', 'answered'])
+  await Promise.all([cancelled.done, refused.done])
+})

@@ -3,7 +3,7 @@ import { createManualClock } from '@tutti/chassis/testing'
 import { EMPTY_CONTEXT, NO_TIMES, type RequestObserver } from '@tutti/tensor'
 import t from 'tap'
 import { StatisticsRecorder } from '../statistics/statistics.ts'
-import { OBSERVED_EVENTS, throwingObserver } from '../testing/throwing-observer.ts'
+import { OBSERVED_EVENTS, throwingObserver } from '../testing/noting-observer.ts'
 import { joinObservers, logObserverFailures } from './join-observers.ts'
 
 const MODEL = { name: 'm', version: 1, isEnsemble: false }
@@ -70,10 +70,10 @@ await t.test('one that throws is told no more of its request, and others are', (
     const told = ['queued', 'dequeued', 'responded', 'ended']
     const both = told.flatMap((one) => [`a ${one}`, `b ${one}`])
     t.same(
-      notes.filter((note) => !note.startsWith('thrower')),
+      notes.filter((note) => / /.test(note)),
       [...both, ...both],
     )
-    t.equal(notes.filter((note) => note === `thrower ${event}`).length, 1)
+    t.equal(notes.filter((note) => note === event).length, 1)
   }
   t.end()
 })

@@ -58,8 +58,8 @@ class ObservedSink implements ResponseSink {
   }
 
   send(response: StepResponse): void {
-    this.#watch.responded?.(response)
     if (response.final) this.#ended({ times: response.times })
+    this.#watch.responded?.(response)
     this.#sink.send(response)
     if (response.final) this.#watch.answered?.()
   }

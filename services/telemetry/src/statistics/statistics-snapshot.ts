@@ -10,13 +10,6 @@ export interface Execution {
   readonly computeOutputNs: number
 }
 
-/** One request that succeeded. For an ensemble the times are the sums over its steps (triton-semantics 1.10). */
-export interface SuccessfulRequest extends Execution {
-  /** From arrival to the last response, in nanoseconds. */
-  readonly requestNs: number
-  readonly queueNs: number
-}
-
 /** A count and a sum of nanoseconds. */
 interface RecordedDuration {
   readonly count: number

@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { NO_TIMES } from '@tutti/tensor'
 import t from 'tap'
 import { toFailureReason } from './failure-reasons.ts'
 import { StatisticsRecorder } from './statistics.ts'
@@ -33,8 +34,9 @@ await t.test(
   'two requests in one execution: requests count, batch sizes add, the execution is one',
   async (t) => {
     const r = recorder()
-    r.recordSuccess({ requestNs: 1000, queueNs: 5, ...TIMES, batchSize: 3 })
-    r.recordSuccess({ requestNs: 2000, queueNs: 7, ...TIMES, batchSize: 0 })
+    const times = { ...NO_TIMES, ...TIMES }
+    r.ended({ elapsedNs: 1000, batchSize: 3, times: { ...times, queueNs: 5 } })
+    r.ended({ elapsedNs: 2000, batchSize: 0, times: { ...times, queueNs: 7 } })
     r.recordExecution({ ...TIMES, batchSize: 4 })
     t.match(r.snapshot(), {
       lastInference: 1234n,

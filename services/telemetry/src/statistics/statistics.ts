@@ -1,10 +1,16 @@
 import { systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
-import { NO_TIMES, type RequestEnd, type RequestObserver, type RequestWatch } from '@tutti/tensor'
+import {
+  NO_TIMES,
+  type RequestEnd,
+  type RequestObserver,
+  type RequestWatch,
+  type StepTimes,
+} from '@tutti/tensor'
 import { Histogram } from '../histogram.ts'
 import { CacheStatistics } from './cache-statistics.ts'
 import { type FailureReason, toFailureReason } from './failure-reasons.ts'
-import { type Execution, type SuccessfulRequest, toModelStatistics } from './statistics-snapshot.ts'
+import { type Execution, toModelStatistics } from './statistics-snapshot.ts'
 import { BUCKETS_S, type ObserveStep, type StepLabels } from './step-measures.ts'
 
 export interface StatisticsRecorderOptions {
@@ -77,15 +83,7 @@ export class StatisticsRecorder implements RequestObserver, RequestWatch {
     for (let i = 0; i < 2; i++) this.recordFailure({ requestNs, reason: 'OTHER' })
   }
 
-  recordSuccess(request: SuccessfulRequest): void {
-    this.#succeeded(request.requestNs, request.batchSize, request)
-  }
-
-  #succeeded(
-    requestNs: number,
-    batchSize: number,
-    times: Omit<SuccessfulRequest, 'requestNs' | 'batchSize'>,
-  ): void {
+  #succeeded(requestNs: number, batchSize: number, times: StepTimes): void {
     this.#recorded.lastInferenceMs = this.#clock.epochMs()
     this.#recorded.inferenceCount += Math.max(1, batchSize)
     this.#recorded.success.add(requestNs)

@@ -1,1 +1,6 @@
-export { OBSERVED_EVENTS, ThrowingMetrics, throwingObserver } from './throwing-observer.ts'
+export {
+  notingObserver,
+  OBSERVED_EVENTS,
+  ObservedMetrics,
+  throwingObserver,
+} from './noting-observer.ts'

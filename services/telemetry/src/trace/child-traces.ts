@@ -33,8 +33,13 @@ export class ChildTraces {
         trace.begin()
         return {
           steps: this.under(id),
-          responded: ({ outputs }) => trace.responded(outputs),
-          ended: ({ times }) => trace.end(times, clock.now()),
+          responded: ({ outputs, final, times }) => {
+            trace.responded(outputs)
+            if (final) trace.end(times, clock.now())
+          },
+          ended: ({ error, times }) => {
+            if (error !== undefined) trace.end(times, clock.now())
+          },
         }
       },
     }

@@ -47,7 +47,8 @@ export function traceRequests({
         steps: children.under(trace.id),
         responded: ({ outputs }) => {
           trace.responded(outputs)
-          trace.time('INFER_RESPONSE_COMPLETE', clock.now())
+          sentFrom = clock.now()
+          trace.time('INFER_RESPONSE_COMPLETE', sentFrom)
         },
         ended: (end) => {
           if (end.executed === 'maybe') trace.time('INFER_RESPONSE_COMPLETE', clock.now())

@@ -1,0 +1,82 @@
+import type { Span } from '@tutti/chassis'
+import { bug, type ServeError } from '@tutti/errors'
+import type {
+  Executed,
+  RequestEnd,
+  RequestObserver,
+  RequestWatch,
+  ResponseSink,
+  StepResponse,
+  StepTimes,
+} from '@tutti/tensor'
+import { startEnsembleSpan } from './call-spans.ts'
+import type { NestedCall, RequestCallContext, RequestDependencies } from './request-dependencies.ts'
+
+interface RecordDependencies extends Pick<RequestDependencies, 'clock' | 'tracing'> {
+  readonly observer: RequestObserver | undefined
+}
+
+/** Publishes the events of a request to an ensemble, has its span, and passes on what comes. */
+export class EnsembleRecord implements ResponseSink {
+  /** In which the steps are called: under the span. */
+  readonly context: RequestCallContext
+  readonly #o: RecordDependencies
+  readonly #call: NestedCall
+  readonly #sink: ResponseSink
+  readonly #span: Span | undefined
+  readonly #startedAt: number
+  /** Undefined until it begins: what is refused before is counted nowhere, as in Triton, and what a cache answers it has counted. */
+  #batchSize: number | undefined
+  #watch: RequestWatch | undefined
+
+  constructor(o: RecordDependencies, call: NestedCall, sink: ResponseSink) {
+    const { target, context } = call
+    this.#o = o
+    this.#call = call
+    this.#sink = sink
+    this.#span = o.tracing && startEnsembleSpan(o.tracing, target, context.trace)
+    const trace = this.#span?.traceParent
+    this.context = trace === undefined ? context : { ...context, trace }
+    this.#startedAt = o.clock.now()
+  }
+
+  begin(batchSize: number): void {
+    this.#batchSize = Math.max(1, batchSize)
+    const { entry, version } = this.#call.target
+    const model = { name: entry.name, version: version.version, isEnsemble: true }
+    this.#watch = this.#o.observer?.began(model, this.#call.request, this.context)
+    this.#watch?.queued?.()
+  }
+
+  send(response: StepResponse): void {
+    const { final, times } = response
+    if (final) {
+      if (this.#batchSize !== undefined && times === undefined)
+        return this.fail(bug('an ensemble answered without times'), 'maybe')
+      this.#ended({ times })
+      this.#span?.end()
+    }
+    this.#watch?.responded?.(response)
+    this.#sink.send(response)
+    if (final) this.#watch?.answered?.()
+  }
+
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    this.#ended({ error, executed, times })
+    this.#span?.recordError(error)
+    this.#span?.end()
+    this.#sink.fail(error, executed, times)
+    this.#watch?.answered?.()
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#sink.ready?.()
+  }
+
+  #ended(end: Omit<RequestEnd, 'elapsedNs' | 'batchSize'>): void {
+    if (this.#batchSize === undefined) return
+    const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
+    this.#watch?.dequeued?.()
+    this.#watch?.ended?.({ ...end, elapsedNs, batchSize: this.#batchSize })
+  }
+}
