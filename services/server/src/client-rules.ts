@@ -20,7 +20,7 @@ export async function openClientRules(
     readonly log: Logger
     readonly opened: AsyncDisposableStack
   },
-): Promise<Pick<ServersOptions, 'identities' | 'decorators' | 'observe' | 'traceSettings'>> {
+): Promise<Pick<ServersOptions, 'identities' | 'decorators' | 'observers' | 'traceSettings'>> {
   const { headerRules, offersTraces = false, clock, log, opened } = o
   const trace = readTraceFlags(flags)
   const traces = openTraces(trace, { clock, log })
@@ -31,7 +31,7 @@ export async function openClientRules(
   return {
     identities: access?.identities,
     decorators: headerRules === undefined ? [] : [headerRules],
-    observe: traces?.observe,
+    observers: traces === undefined ? [] : [traces.observer],
     traceSettings: hasTraces ? trace.settings : undefined,
   }
 }

@@ -31,7 +31,7 @@ export interface ServedContent
     | 'identities'
     | 'guardControl'
     | 'decorators'
-    | 'observe'
+    | 'observers'
     | 'traceSettings'
     | 'memory'
   > {

@@ -66,8 +66,8 @@ export interface ServersOptions extends ObservedProcess {
   readonly guardControl?: ControlGuard
   /** Decorators of the selectors for calls from inside; each one wraps those before it in the list. */
   readonly decorators?: readonly SelectorDecorator[]
-  /** Function that makes the observer of requests from inside, by protocol. */
-  readonly observe?: ((protocol: Protocol) => RequestObserver) | undefined
+  /** Observers of the requests of clients, those outside too. */
+  readonly observers?: readonly RequestObserver[]
   /** Settings of the traces of such requests in files; absent: not offered. */
   readonly traceSettings?: TraceSettings | undefined
   /** Memory of large tensors of requests; ordinary memory if absent. */
@@ -172,7 +172,12 @@ function prepareListeners(o: ServersOptions): {
   const { backend, decorators = [] } = o
   const { admission, outside } = createAdmissions(o)
   const { counts, inside, fromOutside } = prepareAccess(o)
-  const shared = { json: openJsonThread(o), seconds: countSeconds(o), counts }
+  const shared = {
+    json: openJsonThread(o),
+    seconds: countSeconds(o),
+    observer: observeClients(o),
+    counts,
+  }
   const toAccess = (protocol: Protocol): ListenerAccess => {
     return (log) => {
       const select = inside(log)
@@ -224,6 +229,16 @@ function countSeconds({ backend, metrics }: ServersOptions): RequestSeconds {
   return seconds
 }
 
+/** All that observes the requests of clients, at every listener: a metric of them is one more line here. */
+function observeClients({
+  observers = [],
+  clock,
+  log,
+}: ServersOptions): RequestObserver | undefined {
+  const failed = logObserverFailures(log, { clock })
+  return joinObservers([...observers], failed)
+}
+
 /** A function that makes the selector that decides who may call the listeners of a kind. */
 type ListenerAccess = (log: AccessLog) => BackendSelector | undefined
 
@@ -233,6 +248,7 @@ interface ListenerRules {
   /** One for all listeners: their bodies together take no more than those of one. */
   readonly json: JsonThread
   readonly seconds: RequestSeconds
+  readonly observer: RequestObserver | undefined
   readonly counts: AccessCounts
   readonly access: ListenerAccess
   readonly isOutside?: boolean
@@ -324,7 +340,7 @@ function isOneProcess({ control }: InferenceBackend): boolean {
 
 /** Makes the options that both protocols take. @param log - of the listener. */
 function toCommon(o: ServersOptions, parts: ListenerRules, log: Logger) {
-  const { protocol, admission, seconds, counts, access, isOutside = false } = parts
+  const { protocol, admission, seconds, observer, counts, access, isOutside = false } = parts
   const { flags, backend, guardControl, clock } = o
   const audit = flags['audit-log'] ? limitLog(log, { clock }, auditBudget) : undefined
   const accessLog = new AccessLog({ counts, log: audit })
@@ -341,12 +357,10 @@ function toCommon(o: ServersOptions, parts: ListenerRules, log: Logger) {
     accessLog,
     requests: new ClientRequests({
       protocol,
+      isOutside,
       clock,
       seconds,
-      observer: joinObservers(
-        [isOutside ? undefined : o.observe?.(protocol)],
-        logObserverFailures(log, { clock }),
-      ),
+      observer,
     }),
     maxConnections: flags['max-connections'],
     maxConnectionsPerAddress: flags['max-connections-per-address'],

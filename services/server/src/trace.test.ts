@@ -39,7 +39,7 @@ async function start(t: Test, ...words: string[]) {
   const traceSettings = settingsOf(`--trace-config=triton,file=${path}`, ...words)
   const file = new TraceFile({ path, log: silentLogger })
   const clock = systemClock
-  const observer = traceRequests({ settings: traceSettings, file, clock })('http')
+  const observer = traceRequests({ settings: traceSettings, file, clock })
   const backend = createRestBackend({
     infer: async function* (request) {
       yield response(request.inputs, { times: TIMES })
@@ -247,7 +247,7 @@ await t.test(
       },
     })
     const clock = systemClock
-    const observer = traceRequests({ settings, file, clock })('grpc')
+    const observer = traceRequests({ settings, file, clock })
     const requests = new ClientRequests({ protocol: 'grpc', clock, observer })
     const served = await openTestServer(t, {}, { requests, select: () => backend })
     await t.rejects(inferObject(served, { model_name: 'echo', id: 'x' }), { message: 'no x' })

@@ -29,6 +29,7 @@ export { Loan } from './loan.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
 export type {
   ObservedCall,
+  ObservedClient,
   ObservedModel,
   RequestEnd,
   RequestObserver,

@@ -12,11 +12,20 @@ export interface ObservedModel {
   readonly waitsFor?: readonly string[]
 }
 
+/** How a request of a client came in. */
+export interface ObservedClient {
+  readonly protocol: 'http' | 'grpc'
+  /** It came from outside, over an edge listener. */
+  readonly isOutside: boolean
+  /** By the clock of the process. */
+  readonly arrivedAt: number
+}
+
 /** The call that an observed request came with. */
 export interface ObservedCall {
   readonly trace?: TraceContext
-  /** When a request of a client arrived, by the clock of the process; absent for all others. */
-  readonly arrivedAt?: number
+  /** Absent for all but requests of clients. */
+  readonly client?: ObservedClient
 }
 
 /** How a request ended. */

@@ -249,7 +249,7 @@ async function tracedRouter(words: readonly string[], o: Parameters<typeof scrip
     files.push(events.map((event): TraceEvent => JSON.parse(event)))
   }
   const clock = systemClock
-  const observer = traceRequests({ settings, file: { write }, clock })('http')
+  const observer = traceRequests({ settings, file: { write }, clock })
   const requests = new ClientRequests({ protocol: 'http', clock, observer })
   const infer = async (name: string, values = [1]): Promise<readonly TraceEvent[]> => {
     await outcome(

@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import { isEnsembleConfig } from '@tutti/model-config'
 import { observeRequest } from '@tutti/telemetry'
-import type { RequestObserver } from '@tutti/tensor'
+import type { ObservedCall, RequestObserver } from '@tutti/tensor'
 import type { ResolvedModel } from './inference-backend.ts'
 
 /** Copies a model with another `execute`. */
@@ -16,18 +16,18 @@ export function decorateModel(
 /**
  * Wraps a model so that `observer` hears of its requests.
  *
- * @param o.arrivedAt - time of the clock, in ms, when a client's request came.
+ * @param o.client - how a client's request came in.
  */
 export function observeModel(
   model: ResolvedModel,
   observer: RequestObserver,
-  o: { readonly clock: Pick<Clock, 'now'>; readonly arrivedAt?: number },
+  o: { readonly clock: Pick<Clock, 'now'> } & Pick<ObservedCall, 'client'>,
 ): ResolvedModel {
   const { name, version, config } = model
   const observed = { name, version, isEnsemble: isEnsembleConfig(config) }
-  const { clock, ...arrival } = o
+  const { clock, client } = o
   return decorateModel(model, (request, sink, options) => {
-    const begins = { model: observed, request, sink, options, ...arrival }
+    const begins = { model: observed, request, sink, options, ...(client && { client }) }
     model.execute(request, ...observeRequest(observer, clock, begins))
   })
 }

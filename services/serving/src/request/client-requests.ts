@@ -7,6 +7,8 @@ import type { InferenceBackend, Protocol, ResolvedModel } from '../backend/infer
 
 export interface RequestCounting {
   readonly protocol: Protocol
+  /** They come from outside, over an edge listener. */
+  readonly isOutside?: boolean
   readonly clock: Pick<Clock, 'now'>
   /** Absent where nobody counts. */
   readonly seconds?: Pick<RequestSeconds, 'observe'> | undefined
@@ -50,8 +52,10 @@ export class ClientRequest {
     this.#name = name
     const model = backend.resolve(name, version)
     this.#model = model
-    const { observer, clock } = this.#counting
-    return observer ? observeModel(model, observer, { clock, arrivedAt: this.#startedAt }) : model
+    const { observer, clock, protocol, isOutside = false } = this.#counting
+    if (observer === undefined) return model
+    const client = { protocol, isOutside, arrivedAt: this.#startedAt }
+    return observeModel(model, observer, { clock, client })
   }
 
   /** Notes an error that the client gets within an answer. The first one counts. */

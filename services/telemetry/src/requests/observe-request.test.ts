@@ -6,14 +6,15 @@ import { observeRequest } from './observe-request.ts'
 const MODEL = { name: 'm', version: 1, isEnsemble: false }
 const REQUEST = { context: EMPTY_CONTEXT, inputs: [], requestedOutputs: [] }
 const RESPONSE = { index: 0, final: false, outputs: [], parameters: new Map() }
+const CLIENT = { protocol: 'grpc', isOutside: false, arrivedAt: 7 } as const
 const { signal } = new AbortController()
 
 /** A request whose events and responses are noted, in their order. */
 function begin(o: { readonly steps?: RequestObserver; readonly outer?: RequestObserver } = {}) {
   const notes: string[] = []
   const observer: RequestObserver = {
-    began: (_model, _request, { arrivedAt }) => {
-      notes.push(`began ${arrivedAt}`)
+    began: (_model, _request, { client }) => {
+      notes.push(`began ${client?.protocol}`)
       return {
         steps: o.steps,
         responded: () => notes.push('responded'),
@@ -27,7 +28,7 @@ function begin(o: { readonly steps?: RequestObserver; readonly outer?: RequestOb
   const options = { signal, observer: o.outer }
   let now = 1
   const clock = { now: () => now++ }
-  const begins = { model: MODEL, request: REQUEST, sink, options, arrivedAt: 7 }
+  const begins = { model: MODEL, request: REQUEST, sink, options, client: CLIENT }
   return { notes, observed: observeRequest(observer, clock, begins) }
 }
 
@@ -37,7 +38,7 @@ await t.test('each event comes before its response, and the last one after it', 
   sink.send(RESPONSE)
   sink.send({ ...RESPONSE, index: 1, final: true })
   t.same(notes, [
-    'began 7',
+    'began grpc',
     'responded',
     'sent',
     'ended 1000000 undefined undefined',

@@ -17,7 +17,7 @@ import { joinObservers } from './join-observers.ts'
 
 /** A request that begins. */
 export interface BeginningRequest<O extends ExecuteOptions = ExecuteOptions>
-  extends Pick<ObservedCall, 'arrivedAt'> {
+  extends Pick<ObservedCall, 'client'> {
   readonly model: ObservedModel
   readonly request: InferRequest
   readonly sink: ResponseSink
@@ -32,10 +32,10 @@ export interface BeginningRequest<O extends ExecuteOptions = ExecuteOptions>
 export function observeRequest<O extends ExecuteOptions>(
   observer: RequestObserver,
   clock: Pick<Clock, 'now'>,
-  { model, request, sink, options, arrivedAt }: BeginningRequest<O>,
+  { model, request, sink, options, client }: BeginningRequest<O>,
 ): readonly [ResponseSink, O] {
   const { trace } = options
-  const call = { ...(trace && { trace }), ...(arrivedAt !== undefined && { arrivedAt }) }
+  const call = { ...(trace && { trace }), ...(client && { client }) }
   const watch = joinObservers([observer])?.began(model, request, call)
   if (watch === undefined) return [sink, options]
   const { steps } = watch

@@ -1,11 +1,12 @@
 import { type Clock, type Logger, limitLog } from '@tutti/chassis'
+import type { RequestObserver } from '@tutti/tensor'
 import { traceRequests } from './request-traces.ts'
 import { TraceFile } from './trace-file.ts'
 import type { TraceConfig } from './trace-flags.ts'
 
 /** Traces of clients' requests in files. */
 export interface Traces {
-  readonly observe: ReturnType<typeof traceRequests>
+  readonly observer: RequestObserver
   /** Completes the file. */
   close(): void
 }
@@ -18,5 +19,5 @@ export function openTraces(
   if (trace.mode !== 'triton' || trace.settings.file === '') return undefined
   const { settings } = trace
   const file = new TraceFile({ path: settings.file, log: limitLog(log, { clock }) })
-  return { observe: traceRequests({ settings, file, clock }), close: () => file.close() }
+  return { observer: traceRequests({ settings, file, clock }), close: () => file.close() }
 }

@@ -19,26 +19,22 @@ const NAMES = {
 
 /**
  * Traces requests of clients into a file, in tritonserver's form, and with them the steps of ensembles, and what models call if
- * they give their trace to the call. Rate, count and level are those of the model that the client asks for.
- *
- * @returns the observer of the requests of a protocol.
+ * they give their trace to the call. Rate, count and level are those of the model that the client asks for. Clients outside are not
+ * traced.
  */
-export function traceRequests({
-  settings,
-  file,
-  clock,
-}: RequestTracesOptions): (protocol: keyof typeof NAMES) => RequestObserver {
+export function traceRequests({ settings, file, clock }: RequestTracesOptions): RequestObserver {
   let last = 0
   const nextId = (): number => (last += 1)
-  return (protocol) => ({
-    began: (model, request, { arrivedAt }) => {
+  return {
+    began: (model, request, { client }) => {
+      if (client === undefined || client.isOutside) return undefined
       const levels = settings.sample(model.name)
       if (levels === undefined) return undefined
       const budget = new TraceBudget()
       const trace = new ModelTrace({ id: nextId(), model, request, levels, clock, budget })
       const children = new ChildTraces({ nextId, levels, clock })
-      const [arrival, answer] = NAMES[protocol]
-      trace.time(`${arrival}_START`, arrivedAt ?? trace.startedAt)
+      const [arrival, answer] = NAMES[client.protocol]
+      trace.time(`${arrival}_START`, client.arrivedAt)
       trace.time(`${arrival}_END`, trace.startedAt)
       trace.begin()
       let times: StepTimes | undefined
@@ -64,5 +60,5 @@ export function traceRequests({
         },
       }
     },
-  })
+  }
 }
