@@ -139,14 +139,34 @@ export interface RequestOrigin {
   readonly isDecoupled?: true
 }
 
+/*
+ * Two lists decide whether a request that failed may have been executed. An error that a model version answered with has been
+ * where requests are executed, so it says "no" only by a reason of NOTHING_EXECUTED. An error that ended a call for which no
+ * answer came (it could not be sent, was refused on its way, was lost) says "no" unless its reason is one of MAYBE_EXECUTED.
+ */
+
 /** Reasons by which a model version says that it refused a request before it executed anything. */
-const REFUSALS: ReadonlySet<Reason> = new Set<Reason>([
+const NOTHING_EXECUTED: ReadonlySet<Reason> = new Set<Reason>([
   'REVISION_GONE',
   'MODEL_NOT_READY',
   'SERVER_STOPPING',
 ])
 
+/** Reasons by which a call ends without an answer after it may have reached its model: given up, lost with all its inputs, or a fault of ours. */
+const MAYBE_EXECUTED: ReadonlySet<Reason> = new Set<Reason>([
+  'CANCELLED',
+  'DEADLINE_EXCEEDED',
+  'STEP_LOST',
+  'INTERNAL',
+  'RESPONSE_INVALID',
+])
+
 /** Tells whether a model version that answers with this error may have executed the request. */
 export function executedBefore(error: ServeError): Executed {
-  return REFUSALS.has(error.reason) ? 'no' : 'maybe'
+  return NOTHING_EXECUTED.has(error.reason) ? 'no' : 'maybe'
+}
+
+/** Tells whether a request may have been executed whose call ended with this error, without an answer of its model version. */
+export function executedUnanswered(error: ServeError): Executed {
+  return MAYBE_EXECUTED.has(error.reason) ? 'maybe' : 'no'
 }

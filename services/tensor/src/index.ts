@@ -11,6 +11,7 @@ export {
   EMPTY_CONTEXT,
   type Executed,
   executedBefore,
+  executedUnanswered,
   type InferRequest,
   type Lent,
   NO_TIMES,

@@ -2,13 +2,13 @@ import { ServeError } from '@tutti/errors'
 import { type TransferCredit, toWireError } from '@tutti/protocol'
 import { outputBytes, ReadyGate } from '@tutti/tensor'
 import { transferBytes, unaskedBytes } from '../transfers/split-tensors.ts'
-import type { CallContext, Offer, WireResponse } from './call.ts'
+import type { MessagingContext, Offer, WireResponse } from './call.ts'
 import { callDetails, callError, errorResponse, readsTooSlowly } from './call-errors.ts'
 import { ReadWindow } from './read-window.ts'
 import { SentTensors } from './sent-tensors.ts'
 
 /** The parts of a member that answers to its callers use. */
-export interface AnswerContext extends CallContext {
+export interface AnswerContext extends MessagingContext {
   readonly self: string
   /** Bytes of outputs that are held for all callers. */
   readonly held: { bytes: number }
@@ -181,14 +181,14 @@ export class Answer {
     for (const { name, data } of response.outputs) {
       if (data.byteLength <= tensorBytesPerMember) continue
       const text = `output "${name}": ${data.byteLength} bytes on the way to '${from}', want at most ${tensorBytesPerMember}`
-      return callError('MESSAGE_TOO_LARGE', self, envelope, text)
+      return callError({ reason: 'MESSAGE_TOO_LARGE', replica: self, envelope, text })
     }
     const waiting = this.#queue.length
     // One response passes whatever it weighs, else a large answer could never be given.
     const isFirst = waiting === 0 && this.#held.size === 0
     const bytes = held.bytes + outputBytes(response)
     if (isFirst || (bytes <= tensorBytes && waiting < heldResponses)) return undefined
-    return readsTooSlowly(self, this.#offer, { waiting, bytes }, settings)
+    return readsTooSlowly({ replica: self, from, envelope }, { waiting, bytes }, settings)
   }
 
   /** Drops the responses that wait; the error is the next response, and the last. */

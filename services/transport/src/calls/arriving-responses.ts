@@ -3,7 +3,7 @@ import { type Envelope, fromWireError, INLINE_LIMIT_BYTES, type TensorPart } fro
 import { executedBefore, type ResponseSink, type StepResponse } from '@tutti/tensor'
 import type { AnnouncedTransfer } from '../transfers/incoming-transfers.ts'
 import { arrivedBytes, transferBytes } from '../transfers/split-tensors.ts'
-import type { CallContext, ResponseMessage } from './call.ts'
+import type { MessagingContext, ResponseMessage } from './call.ts'
 import { outOfTurn, stalled, tooLargeResponse } from './call-errors.ts'
 import type { ResponseMemory } from './response-memory.ts'
 
@@ -39,7 +39,7 @@ interface ArrivingResponse {
  * process takes. A response for which there is no memory waits; those behind it wait with it.
  */
 export class ArrivingResponses {
-  readonly #context: CallContext
+  readonly #context: MessagingContext
   readonly #memory: ResponseMemory
   readonly #call: ReceivingCall
   readonly #responses = new Map<number, ArrivingResponse>()
@@ -56,7 +56,7 @@ export class ArrivingResponses {
   /** Since when the next response waits for memory. */
   #waitingSince: number | undefined
 
-  constructor(context: CallContext, memory: ResponseMemory, call: ReceivingCall) {
+  constructor(context: MessagingContext, memory: ResponseMemory, call: ReceivingCall) {
     this.#context = context
     this.#memory = memory
     this.#call = call
@@ -114,7 +114,7 @@ export class ArrivingResponses {
     this.#memory.stopWaiting(this)
     for (const response of this.#responses.values()) {
       for (const part of response.message.parts) {
-        if (part.kind === 'transfer') this.#context.incoming.drop(now, to, part.transfer)
+        if (part.kind === 'transfer') this.#context.incomingTransfers.drop(now, to, part.transfer)
       }
       response.missing = 0
       this.#memory.give(to, response.reserved)
@@ -127,7 +127,7 @@ export class ArrivingResponses {
   /** Lets the transfers of a response begin. @returns false if it has to wait, or the call has failed. */
   #open(now: number, response: ArrivingResponse): boolean {
     if (response.missing === 0) return true
-    const { incoming, send } = this.#context
+    const { incomingTransfers, send } = this.#context
     const { parts, index } = response.message
     const { call, to } = this.#call
     const size = transferBytes(parts)
@@ -142,12 +142,12 @@ export class ArrivingResponses {
     response.reserved = size
     const announced = parts.flatMap((part, i) => this.#announce(response, part, i))
     const numbers = new Set(announced.map(({ transfer }) => transfer))
-    const isTaken = announced.some(({ transfer }) => incoming.has(to, transfer))
+    const isTaken = announced.some(({ transfer }) => incomingTransfers.has(to, transfer))
     if (isTaken || numbers.size < announced.length) {
       this.#call.reject(now, outOfTurn(this.#call, index, this.#granted))
       return false
     }
-    const credits = incoming.open(now, announced)
+    const credits = incomingTransfers.open(now, announced)
     if (credits.length > 0) send(to, { type: 'credit', call, credits })
     return true
   }

@@ -83,14 +83,14 @@ export class CallSlots {
     if (isTwice || offer.responseCredits === 0) {
       const what = isTwice ? 'a transfer is announced twice' : 'no response is granted'
       const text = `offer to replica '${self}': ${what}`
-      return callError('MALFORMED_MESSAGE', self, envelope, text)
+      return callError({ reason: 'MALFORMED_MESSAGE', replica: self, envelope, text })
     }
     if (bytes === 0) return undefined
     // All inputs of one call, and so each of them.
     const most = this.#budget.largest
     if (bytes <= most) return undefined
     const text = `inputs of ${bytes} bytes on the way to replica '${self}', want at most ${most}`
-    return callError('MESSAGE_TOO_LARGE', self, envelope, text)
+    return callError({ reason: 'MESSAGE_TOO_LARGE', replica: self, envelope, text })
   }
 
   #slotProblem(
@@ -100,16 +100,26 @@ export class CallSlots {
   ): ServeError | undefined {
     const { self, settings } = this.#context
     if (this.#isDraining && kind === 'calls') {
-      return callError('SERVER_STOPPING', self, envelope, `replica '${self}' is going away`)
+      return callError({
+        reason: 'SERVER_STOPPING',
+        replica: self,
+        envelope,
+        text: `replica '${self}' is going away`,
+      })
     }
     const maxCalls = kind === 'questions' ? settings.maxAsks : settings.maxCalls
     if (this.#taken[kind] >= maxCalls || isRunning) {
       const text = `replica '${self}' has no free slot, it takes ${maxCalls} calls at the same time`
-      return callError('OVERLOADED', self, envelope, text)
+      return callError({ reason: 'OVERLOADED', replica: self, envelope, text })
     }
     const { remainingMs } = envelope
     if (remainingMs === undefined || remainingMs > 0) return undefined
-    return callError('DEADLINE_EXCEEDED', self, envelope, "the request's time is over")
+    return callError({
+      reason: 'DEADLINE_EXCEEDED',
+      replica: self,
+      envelope,
+      text: "the request's time is over",
+    })
   }
 
   #reserve({ from, envelope }: Offer, bytes: number): ServeError | undefined {
@@ -117,12 +127,12 @@ export class CallSlots {
     const heldBytes = this.#context.heldBytes()
     if (heldBytes >= settings.tensorBytes) {
       const text = `replica '${self}' holds ${heldBytes} bytes of unread answers, want less than ${settings.tensorBytes}`
-      return callError('OVERLOADED', self, envelope, text)
+      return callError({ reason: 'OVERLOADED', replica: self, envelope, text })
     }
     if (bytes === 0 || this.#budget.take(from, bytes)) return undefined
     const { inUse, largest } = this.#budget
     const text = `replica '${self}' has no memory for ${bytes} bytes of inputs: ${inUse} are in use, want at most ${settings.tensorBytes}, ${largest} of one caller`
-    return callError('OVERLOADED', self, envelope, text)
+    return callError({ reason: 'OVERLOADED', replica: self, envelope, text })
   }
 }
 

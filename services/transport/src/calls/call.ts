@@ -12,11 +12,11 @@ export type Offer = Extract<Message, { type: 'offer' }>
 export type ResponseMessage = Extract<Message, { type: 'response' }>
 
 /** The parts of a member that all its calls use, in both directions. */
-export interface CallContext {
+export interface MessagingContext {
   readonly settings: EndpointSettings
   readonly send: SendMessage
-  readonly incoming: IncomingTransfers
-  readonly outgoing: OutgoingTransfers
+  readonly incomingTransfers: IncomingTransfers
+  readonly outgoingTransfers: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
   /** Bytes of transfers that a member takes unasked, as it announces; 0 of one that was not heard. */
   readonly unaskedBytes: (member: string) => number

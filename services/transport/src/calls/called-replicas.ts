@@ -1,6 +1,6 @@
 import { DONE_LIMIT } from '@tutti/protocol'
 import { mostUnaskedBytes } from '../transfers/incoming-transfers.ts'
-import type { CallContext } from './call.ts'
+import type { MessagingContext } from './call.ts'
 
 /** Bytes that may go before their receiver asks. */
 export interface UnaskedBytes {
@@ -22,12 +22,12 @@ interface CalledReplica {
 
 /** Counts what our calls to each replica send and take unasked, and remembers which of them are done. */
 export class CalledReplicas {
-  readonly #context: CallContext
+  readonly #context: MessagingContext
   readonly #replicas = new Map<string, CalledReplica>()
   /** Bytes of responses that all replicas together may send unasked. */
   #responses = 0
 
-  constructor(context: CallContext) {
+  constructor(context: MessagingContext) {
     this.#context = context
   }
 

@@ -13,6 +13,7 @@ import {
   SMALL,
   UNHARMED,
 } from '../testing/faulty-network.ts'
+import type { CallListener } from './call.ts'
 import { HELD_SILENCES } from './taken-call.ts'
 
 /** One call of a simulation. */
@@ -103,14 +104,14 @@ class Simulation {
       let index = 0
       const respond = (): void => {
         while (index < script.outputs.length && !signal.aborted) {
-          if (script.isHeedful && this.replica.callee.ready(key) !== undefined) return
+          if (script.isHeedful && this.replica.incomingCalls.ready(key) !== undefined) return
           const final = index + 1 === script.outputs.length
           const bytes = tensorBytes(script.outputs[index] ?? 0, attempt + index)
-          this.replica.callee.respond(this.network.now, key, answer(bytes, { index, final }))
+          this.replica.incomingCalls.respond(this.network.now, key, answer(bytes, { index, final }))
           index += 1
           outcome.ahead = Math.max(outcome.ahead, index - outcome.taken)
         }
-        if (!hasEnded) this.replica.callee.ended(this.network.now, key)
+        if (!hasEnded) this.replica.incomingCalls.ended(this.network.now, key)
         hasEnded = true
       }
       let hasEnded = false
@@ -146,7 +147,7 @@ class Simulation {
     let hasEnded = false
     const offered = envelope(script.inputBytes, { attempt: number })
     const input = tensorBytes(script.inputBytes, number)
-    const call = router.caller.open(network.now, 'step', offered, [input], {
+    const listener: CallListener = {
       sink: {
         send: (response) => {
           outcome.responses.push(response)
@@ -170,10 +171,16 @@ class Simulation {
         if (hasEnded) throw new Error(`call ${number} ended twice`)
         hasEnded = true
       },
+    }
+    const call = router.outgoingCalls.open(network.now, {
+      to: 'step',
+      envelope: offered,
+      tensors: [input],
+      listener,
     })
     this.#acts.push((elapsedMs) => {
       if (script.cancelAfterMs !== undefined && elapsedMs >= script.cancelAfterMs) {
-        router.caller.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
+        router.outgoingCalls.cancel(network.now, call, new ServeError('CANCELLED', 'enough'))
       }
       if (elapsedMs < script.takesAfterMs) return
       if (script.takesEveryMs === 0) for (const take of waiting.splice(0)) take()
@@ -183,11 +190,17 @@ class Simulation {
 
   /** Checks what must hold at all times. */
   #check(): void {
-    for (const { incoming, caller, callee } of this.network.members.values()) {
+    for (const {
+      incomingTransfers,
+      outgoingCalls,
+      incomingCalls,
+    } of this.network.members.values()) {
       // The window, and as much again unasked.
-      if (incoming.outstanding > SMALL.creditTotalBytes) throw new Error('too much is under way')
-      if (caller.reservedBytes > SMALL.tensorBytesPerMember) throw new Error('over the budget')
-      if (callee.slots.reservedBytes > SMALL.tensorBytesPerMember)
+      if (incomingTransfers.outstanding > SMALL.creditTotalBytes)
+        throw new Error('too much is under way')
+      if (outgoingCalls.reservedBytes > SMALL.tensorBytesPerMember)
+        throw new Error('over the budget')
+      if (incomingCalls.slots.reservedBytes > SMALL.tensorBytesPerMember)
         throw new Error('over the budget')
     }
   }
@@ -195,11 +208,19 @@ class Simulation {
   /** Counts what is left of anything once all calls have ended. */
   leftovers(): Record<string, number> {
     const left: Record<string, number> = {}
-    for (const { id, incoming, outgoing, caller, callee } of this.network.members.values()) {
-      left[`${id} incoming`] = incoming.size + incoming.earlySize + incoming.outstanding
-      left[`${id} outgoing`] = outgoing.size
-      left[`${id} calls`] = caller.size + callee.size + callee.running
-      left[`${id} bytes`] = caller.reservedBytes + callee.slots.reservedBytes + callee.heldBytes
+    for (const {
+      id,
+      incomingTransfers,
+      outgoingTransfers,
+      outgoingCalls,
+      incomingCalls,
+    } of this.network.members.values()) {
+      left[`${id} incoming`] =
+        incomingTransfers.size + incomingTransfers.earlySize + incomingTransfers.outstanding
+      left[`${id} outgoing`] = outgoingTransfers.size
+      left[`${id} calls`] = outgoingCalls.size + incomingCalls.size + incomingCalls.running
+      left[`${id} bytes`] =
+        outgoingCalls.reservedBytes + incomingCalls.slots.reservedBytes + incomingCalls.heldBytes
     }
     return left
   }

@@ -12,6 +12,7 @@ import {
   SMALL_INLINE,
   UNHARMED,
 } from '../testing/faulty-network.ts'
+import type { CallListener } from './call.ts'
 import { HELD_SILENCES } from './taken-call.ts'
 
 const CALL = fc.nat({ max: 4 })
@@ -114,26 +115,26 @@ function runBeside(from: string, sent: readonly Sent[]) {
   const network = new FaultyNetwork(() => UNHARMED, SMALL, SMALL.creditBytes)
   const [router, step] = ['router', 'step'].map((id) => {
     const member: SimulatedMember = network.add(id, ({ key, inputs }) => {
-      member.callee.respond(network.now, key, answer(inputs[0] ?? new Uint8Array()))
-      member.callee.ended(network.now, key)
+      member.incomingCalls.respond(network.now, key, answer(inputs[0] ?? new Uint8Array()))
+      member.incomingCalls.ended(network.now, key)
     })
     return member
   })
   if (router === undefined || step === undefined) throw new Error('no members')
   network.onEvent = () => {
-    for (const { incoming, caller, callee } of [router, step]) {
+    for (const { incomingTransfers, outgoingCalls, incomingCalls } of [router, step]) {
       // With two senders each has a part of the window, and always one piece.
       const most = SMALL.creditTotalBytes + SMALL.wholeLimitBytes
-      if (incoming.outstanding > most) throw new Error('too much is under way')
-      if (caller.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
-      if (callee.slots.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
+      if (incomingTransfers.outstanding > most) throw new Error('too much is under way')
+      if (outgoingCalls.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
+      if (incomingCalls.slots.reservedBytes > SMALL.tensorBytes) throw new Error('over the budget')
     }
   }
   const ends = [0, 0, 0]
   const intact = [false, false, false]
   ends.forEach((_, i) => {
     const bytes = tensorBytes(100, i)
-    router.caller.open(network.now, 'step', envelope(100), [bytes], {
+    const listener: CallListener = {
       sink: {
         send: ({ final, outputs }) => {
           if (final) ends[i] = (ends[i] ?? 0) + 1
@@ -144,6 +145,12 @@ function runBeside(from: string, sent: readonly Sent[]) {
         },
       },
       ended: () => {},
+    }
+    router.outgoingCalls.open(network.now, {
+      to: 'step',
+      envelope: envelope(100),
+      tensors: [bytes],
+      listener,
     })
   })
   for (const { to, message, afterMs, chunk } of sent) {
@@ -162,10 +169,25 @@ await t.test('a stranger harms no call of others, and leaves nothing behind', as
     fc.property(fc.array(SENT, { maxLength: 30 }), (sent) => {
       const { ends, intact, router, step } = runBeside('stranger', sent)
       if (ends.some((count) => count !== 1) || !intact.every(Boolean)) return false
-      for (const { incoming, outgoing, caller, callee } of [router, step]) {
-        const inPart = incoming.size + incoming.earlySize + incoming.outstanding
-        const kept = inPart + outgoing.size + caller.size + callee.size + callee.running
-        if (kept + caller.reservedBytes + callee.slots.reservedBytes + callee.heldBytes > 0)
+      for (const { incomingTransfers, outgoingTransfers, outgoingCalls, incomingCalls } of [
+        router,
+        step,
+      ]) {
+        const inPart =
+          incomingTransfers.size + incomingTransfers.earlySize + incomingTransfers.outstanding
+        const kept =
+          inPart +
+          outgoingTransfers.size +
+          outgoingCalls.size +
+          incomingCalls.size +
+          incomingCalls.running
+        if (
+          kept +
+            outgoingCalls.reservedBytes +
+            incomingCalls.slots.reservedBytes +
+            incomingCalls.heldBytes >
+          0
+        )
           return false
       }
       return true

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { Message } from '@tutti/protocol'
 import type { StepTimes } from '@tutti/tensor'
 import type { OutgoingMessage } from '../send-message.ts'
-import type { CallContext, CallJob, Offer, WireResponse } from './call.ts'
+import type { CallJob, MessagingContext, Offer, WireResponse } from './call.ts'
 import { lostMessage, maybeExecuted, notExecuted } from './call-errors.ts'
 import { CallSlots } from './call-slots.ts'
 import { RecentKeys, TOMBSTONES } from './recent-keys.ts'
@@ -10,10 +10,17 @@ import { type IncomingContext, refusedMessage, TakenCall } from './taken-call.ts
 import { throwAway } from './throw-away.ts'
 
 /** The parts with which a member takes calls. */
-export interface IncomingCallsContext extends CallContext {
+export interface IncomingCallsContext extends MessagingContext {
   readonly self: string
   /** Starts an execution; its responses come by `respond`, its end by `ended`. */
   readonly execute: (job: CallJob) => void
+}
+
+/** The end of an execution that gave no final response. */
+export interface FailedExecution {
+  readonly error: ServeError
+  /** As far as they are known. */
+  readonly times?: StepTimes | undefined
 }
 
 /**
@@ -42,7 +49,7 @@ export class IncomingCalls {
     }
     this.slots = new CallSlots({
       ...context,
-      isExpected: (from, transfer) => context.incoming.has(from, transfer),
+      isExpected: (from, transfer) => context.incomingTransfers.has(from, transfer),
       heldBytes: () => this.heldBytes,
     })
   }
@@ -91,7 +98,7 @@ export class IncomingCalls {
   }
 
   /** The execution has failed: the error is its last response. */
-  failed(now: number, key: string, error: ServeError, times: StepTimes | undefined): void {
+  failed(now: number, key: string, { error, times }: FailedExecution): void {
     this.#calls.get(key)?.answer.addError(now, error, times)
   }
 
@@ -110,7 +117,7 @@ export class IncomingCalls {
 
   /** The offer is not taken. */
   reject(offer: Offer, error: ServeError): void {
-    throwAway(this.#context.incoming, offer)
+    throwAway(this.#context.incomingTransfers, offer)
     this.#context.send(offer.from, refusedMessage(offer.call, error))
   }
 
@@ -147,10 +154,10 @@ export class IncomingCalls {
   }
 
   #offered(now: number, key: string, offer: Offer): void {
-    const { self, incoming } = this.#context
+    const { self, incomingTransfers } = this.#context
     const { from, call, envelope } = offer
     if (this.#finished.has(key)) {
-      throwAway(incoming, offer)
+      throwAway(incomingTransfers, offer)
       this.#sayLost(from, call, maybeExecuted(self, envelope, 'has ended this call'))
       return
     }
@@ -164,7 +171,7 @@ export class IncomingCalls {
       this.reject(offer, problem)
       return
     }
-    const taken = new TakenCall(now, this.#context, key, offer)
+    const taken = new TakenCall(now, this.#context, { key, offer })
     this.#calls.set(key, taken)
     taken.begin(now)
   }

@@ -1,29 +1,36 @@
 import type { ServeError } from '@tutti/errors'
 import { type Envelope, fromWireError, type Message, toWireError } from '@tutti/protocol'
-import { executedBefore, type ResponseSink } from '@tutti/tensor'
+import { executedBefore, executedUnanswered, type ResponseSink } from '@tutti/tensor'
 import type { Departure } from '../members/membership.ts'
 import { unaskedBytes } from '../transfers/split-tensors.ts'
 import { ArrivingResponses, type ReceivingCall } from './arriving-responses.ts'
-import type { CallContext, CallListener, LentTensors, ResponseMessage } from './call.ts'
-import { MAYBE_EXECUTED, maybeExecuted, notExecuted } from './call-errors.ts'
+import type { CallListener, MessagingContext, ResponseMessage } from './call.ts'
+import { maybeExecuted, notExecuted } from './call-errors.ts'
 import type { CalledReplicas, UnaskedBytes } from './called-replicas.ts'
 import type { ResponseMemory } from './response-memory.ts'
 import { SentTensors } from './sent-tensors.ts'
 
 /** The parts of a member that its calls to others use. */
-export interface OutgoingContext extends CallContext {
+export interface OutgoingContext extends MessagingContext {
   readonly replicas: CalledReplicas
   readonly memory: ResponseMemory
   /** The call is over. */
   readonly ended: (call: OpenCall) => void
 }
 
-/** A call to be made, and who makes it. */
-export interface RequestedCall extends Pick<LentTensors, 'tensors'> {
-  readonly call: number
+/** A call to be made, and the one that makes it. */
+export interface RequestedCall {
+  /** The replica. */
   readonly to: string
   readonly envelope: Envelope
+  /** Bytes of `envelope.inputs`; viewed until the call ends. */
+  readonly tensors: readonly Uint8Array[]
   readonly listener: CallListener
+}
+
+/** A call with the number that messages about it say. */
+interface NumberedCall extends RequestedCall {
+  readonly call: number
 }
 
 /** A call of ours: offers it, sends its inputs under the replica's credits, and ends it once, at its sink. */
@@ -47,7 +54,7 @@ export class OpenCall implements ReceivingCall {
   /** When the replica was last heard about this call, or asked about it. */
   #heardAt: number
 
-  constructor(now: number, context: OutgoingContext, requested: RequestedCall) {
+  constructor(now: number, context: OutgoingContext, requested: NumberedCall) {
     const { call, to, envelope, tensors, listener } = requested
     this.call = call
     this.to = to
@@ -190,7 +197,7 @@ export class OpenCall implements ReceivingCall {
   fail(now: number, error: ServeError): void {
     if (this.hasEnded) return
     this.#end(now)
-    this.sink.fail(error, MAYBE_EXECUTED.has(error.reason) ? 'maybe' : 'no')
+    this.sink.fail(error, executedUnanswered(error))
   }
 
   /** Ends a call whose answer cannot be taken, with an error of its own, because the replica has executed. */
@@ -207,7 +214,7 @@ export class OpenCall implements ReceivingCall {
     this.#end(now)
   }
 
-  /** The offer could not be made: nothing of the call is left. */
+  /** Lets go of the inputs, and of the call's part of what may go unasked: it has ended, or its offer could not be made. */
   drop(): void {
     this.#inputs.drop()
     this.#context.replicas.closed(this.to, this.#unasked)

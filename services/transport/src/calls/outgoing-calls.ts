@@ -1,10 +1,10 @@
 import { ServeError } from '@tutti/errors'
-import { type Envelope, type Message, toWireError } from '@tutti/protocol'
+import { type Message, toWireError } from '@tutti/protocol'
 import type { Departure } from '../members/membership.ts'
-import type { CallContext, CallListener } from './call.ts'
+import type { MessagingContext } from './call.ts'
 import { callDetails, callError, tooLargeInput } from './call-errors.ts'
 import { CalledReplicas } from './called-replicas.ts'
-import { OpenCall, type OutgoingContext } from './open-call.ts'
+import { OpenCall, type OutgoingContext, type RequestedCall } from './open-call.ts'
 import { TOMBSTONES } from './recent-keys.ts'
 import { ResponseMemory } from './response-memory.ts'
 import { throwAway } from './throw-away.ts'
@@ -23,7 +23,7 @@ export class OutgoingCalls {
   readonly #untold = new Map<number, string>()
   #next = 1
 
-  constructor(context: CallContext) {
+  constructor(context: MessagingContext) {
     this.#context = {
       ...context,
       replicas: new CalledReplicas(context),
@@ -43,26 +43,20 @@ export class OutgoingCalls {
   }
 
   /**
-   * Offers the envelope to a replica.
+   * Makes a call: offers its envelope to a replica, and brings what comes of it to its listener.
    *
-   * @param tensors - bytes of `envelope.inputs`; viewed until the call ends.
    * @returns the call's number, for `cancel`.
    * @throws ServeError OVERLOADED, MESSAGE_TOO_LARGE, MALFORMED_MESSAGE; then nothing was sent.
    */
-  open(
-    now: number,
-    to: string,
-    envelope: Envelope,
-    tensors: readonly Uint8Array[],
-    listener: CallListener,
-  ): number {
-    this.#admit(to, envelope, tensors)
+  open(now: number, requested: RequestedCall): number {
+    this.#admit(requested)
     const number = this.#next++
-    const call = new OpenCall(now, this.#context, { call: number, to, envelope, tensors, listener })
+    const call = new OpenCall(now, this.#context, { ...requested, call: number })
     try {
       call.offer(now)
     } catch (error) {
       call.drop()
+      const { to, envelope } = requested
       throw ServeError.from(error).withDetails(callDetails(to, envelope))
     }
     this.#calls.set(number, call)
@@ -145,13 +139,18 @@ export class OutgoingCalls {
     for (const call of this.#calls.values()) call.tick(now, progress.get(call.to) ?? now)
   }
 
-  #admit(to: string, envelope: Envelope, tensors: readonly Uint8Array[]): void {
+  #admit({ to, envelope, tensors }: RequestedCall): void {
     if (this.#calls.size >= MAX_OPEN_CALLS) {
-      throw callError('OVERLOADED', to, envelope, `${MAX_OPEN_CALLS} calls to replicas are open`)
+      throw callError({
+        reason: 'OVERLOADED',
+        replica: to,
+        envelope,
+        text: `${MAX_OPEN_CALLS} calls to replicas are open`,
+      })
     }
     const most = this.#context.settings.tensorBytesPerMember
     for (const [i, { byteLength: bytes }] of tensors.entries()) {
-      if (bytes > most) throw tooLargeInput(to, envelope, i, { bytes, most })
+      if (bytes > most) throw tooLargeInput({ to, envelope }, i, { bytes, most })
     }
   }
 
@@ -162,9 +161,9 @@ export class OutgoingCalls {
   /** An answer to a call that has ended: its replica should know. Numbers that were never ours are a stranger's. */
   #onUnknown(message: Message): void {
     if (message.type !== 'response' && message.type !== 'accepted') return
-    const { send, incoming } = this.#context
+    const { send, incomingTransfers } = this.#context
     const { call, from } = message
-    if (message.type === 'response') throwAway(incoming, message)
+    if (message.type === 'response') throwAway(incomingTransfers, message)
     if (call <= 0 || call >= this.#next) return
     const error = toWireError(new ServeError('CANCELLED', 'the call has ended'))
     send(from, { type: 'cancel', call, error })

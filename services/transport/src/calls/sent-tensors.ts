@@ -1,7 +1,7 @@
 import type { TensorPart, TransferCredit } from '@tutti/protocol'
 import type { Lent } from '@tutti/tensor'
 import { splitTensors } from '../transfers/split-tensors.ts'
-import type { CallContext } from './call.ts'
+import type { MessagingContext } from './call.ts'
 
 /** Tensors that go to a member with one message. */
 export interface TensorsToSend {
@@ -19,23 +19,26 @@ export class SentTensors {
   /** As the message says them. */
   readonly parts: readonly TensorPart[]
   readonly #to: string
-  readonly #outgoing: CallContext['outgoing']
+  readonly #outgoingTransfers: MessagingContext['outgoingTransfers']
   readonly #transfers: number[] = []
   /** Transfers that are not wholly sent. */
   readonly #unsent = new Set<number>()
 
   constructor(
-    { outgoing, inlineLimits }: Pick<CallContext, 'outgoing' | 'inlineLimits'>,
+    {
+      outgoingTransfers,
+      inlineLimits,
+    }: Pick<MessagingContext, 'outgoingTransfers' | 'inlineLimits'>,
     { to, tensors, unasked, retain, progressed }: TensorsToSend,
   ) {
     this.#to = to
-    this.#outgoing = outgoing
+    this.#outgoingTransfers = outgoingTransfers
     this.parts = splitTensors(tensors, inlineLimits(), unasked, (bytes, isUnasked) => {
       const onProgress = (now: number, isWhollySent: boolean): void => {
         if (isWhollySent) this.#unsent.delete(transfer)
         progressed(now)
       }
-      const transfer = outgoing.open({ to, bytes, retain, isUnasked, onProgress })
+      const transfer = outgoingTransfers.open({ to, bytes, retain, isUnasked, onProgress })
       this.#transfers.push(transfer)
       this.#unsent.add(transfer)
       return transfer
@@ -54,15 +57,16 @@ export class SentTensors {
   /** Takes credits for them; those of others change nothing. @returns true if more may be sent. */
   credit(credits: readonly TransferCredit[]): boolean {
     const ours = credits.filter(({ transfer }) => this.#transfers.includes(transfer))
-    return this.#outgoing.credit(this.#to, ours)
+    return this.#outgoingTransfers.credit(this.#to, ours)
   }
 
   /** Sends one of them again from there, once; one of others changes nothing. */
   resend(transfer: number, offset: number): void {
-    if (this.#transfers.includes(transfer)) this.#outgoing.resend(this.#to, transfer, offset)
+    if (this.#transfers.includes(transfer))
+      this.#outgoingTransfers.resend(this.#to, transfer, offset)
   }
 
   drop(): void {
-    for (const transfer of this.#transfers) this.#outgoing.drop(transfer)
+    for (const transfer of this.#transfers) this.#outgoingTransfers.drop(transfer)
   }
 }

@@ -23,6 +23,12 @@ export interface IncomingContext extends AnswerContext {
   readonly ended: (now: number, call: TakenCall) => void
 }
 
+/** An offer that is taken, and the name of its call among those of all callers. */
+export interface AdmittedOffer {
+  readonly key: string
+  readonly offer: Offer
+}
+
 /**
  * A caller asks after each of its calls that it hears nothing of. One that does not ask so many times has forgotten the call:
  * its `done` or cancel was lost with a connection. Three are well within the grace of a drain, which waits for such calls.
@@ -56,7 +62,7 @@ export class TakenCall {
   #heardAt: number
   #isOver = false
 
-  constructor(now: number, context: IncomingContext, key: string, offer: Offer) {
+  constructor(now: number, context: IncomingContext, { key, offer }: AdmittedOffer) {
     this.#context = context
     this.key = key
     this.from = offer.from
@@ -77,7 +83,7 @@ export class TakenCall {
       return
     }
     const { parts } = this.#offer
-    const credits = this.#context.incoming.open(now, this.#announce())
+    const credits = this.#context.incomingTransfers.open(now, this.#announce())
     if (credits.length > 0 || unaskedBytes(parts) < this.reserved) this.#accept(credits)
   }
 
@@ -86,7 +92,7 @@ export class TakenCall {
     this.#heardAt = now
     switch (message.type) {
       case 'offer':
-        this.#accept(this.#context.incoming.credits(this.from, this.#offer.call))
+        this.#accept(this.#context.incomingTransfers.credits(this.from, this.#offer.call))
         return
       case 'credit':
         this.answer.credit(now, message.credits)
@@ -170,7 +176,8 @@ export class TakenCall {
     const wasAnswered = this.answer.hasFinal
     this.#context.ended(now, this)
     for (const part of this.#offer.parts) {
-      if (part.kind === 'transfer') this.#context.incoming.drop(now, this.from, part.transfer)
+      if (part.kind === 'transfer')
+        this.#context.incomingTransfers.drop(now, this.from, part.transfer)
     }
     this.answer.forget()
     if (wasAnswered) return
@@ -225,7 +232,12 @@ export class TakenCall {
   #expire(now: number): void {
     if (this.#abort.signal.aborted || this.answer.hasFinal) return
     const text = "the request's time is over"
-    const error = callError('DEADLINE_EXCEEDED', this.#context.self, this.envelope, text)
+    const error = callError({
+      reason: 'DEADLINE_EXCEEDED',
+      replica: this.#context.self,
+      envelope: this.envelope,
+      text,
+    })
     if (this.hasStarted) this.#abort.abort(error)
     else this.#refuse(now, error)
   }

@@ -13,7 +13,7 @@ export class ChunkPump {
 
   /** Begins if there is something to send. */
   wake(): void {
-    if (this.#isRunning || !this.#context.outgoing.hasNext) return
+    if (this.#isRunning || !this.#context.outgoingTransfers.hasNext) return
     this.#isRunning = true
     void this.#run()
   }
@@ -27,9 +27,13 @@ export class ChunkPump {
   }
 
   async #sendAll(): Promise<void> {
-    const { outgoing, link, direct, clock, subjects, self } = this.#context
+    const { outgoingTransfers, link, direct, clock, subjects, self } = this.#context
     const { data } = link
-    for (let piece = outgoing.next(clock.now()); piece; piece = outgoing.next(clock.now())) {
+    for (
+      let piece = outgoingTransfers.next(clock.now());
+      piece;
+      piece = outgoingTransfers.next(clock.now())
+    ) {
       const { to, transfer, offset, total, bytes, retain } = piece
       const head = encodeChunkHead({ from: self, transfer, offset, total }, bytes.byteLength)
       // The call may end while its bytes wait in the socket, and their memory be used again.

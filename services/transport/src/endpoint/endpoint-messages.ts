@@ -100,11 +100,11 @@ export class EndpointMessages {
   }
 
   #place(came: CameBytes, size: number, sender?: string): Arrival | undefined {
-    const { clock, incoming, ignored } = this.#context
+    const { clock, incomingTransfers, ignored } = this.#context
     const chunk = ignored.decode(clock.now(), came, (bytes) =>
       ofSender(decodeChunkHead(bytes, size), sender),
     )
-    const place = chunk && incoming.place(chunk, chunk.payloadBytes)
+    const place = chunk && incomingTransfers.place(chunk, chunk.payloadBytes)
     return place && { into: place.into, arrived: () => place.arrived(clock.now()) }
   }
 }

@@ -72,7 +72,7 @@ export class Endpoint {
   readonly #settings: EndpointSettings
   readonly #role: EndpointRole
   readonly #events: TransportEvents
-  readonly #incoming: IncomingTransfers
+  readonly #incomingTransfers: IncomingTransfers
   readonly #messages: EndpointMessages
   readonly #pump: ChunkPump
   readonly #inbox: Inbox
@@ -97,10 +97,10 @@ export class Endpoint {
     this.#role = role
     this.#events = events
     this.#clockwork = new Clockwork(clock, (error) => events.handlerFailed(error))
-    this.#incoming = new IncomingTransfers(settings, (to, message) =>
+    this.#incomingTransfers = new IncomingTransfers(settings, (to, message) =>
       this.#messages.send(to, message),
     )
-    const outgoing = new OutgoingTransfers(() => this.#messages.pieceLimits())
+    const outgoingTransfers = new OutgoingTransfers(() => this.#messages.pieceLimits())
     const up = (): void => this.#up()
     const down = (): void => this.#down()
     this.link = new BrokerLink({ broker, member: self, clock, settings, events, up, down })
@@ -111,8 +111,8 @@ export class Endpoint {
       subjects,
       link: this.link,
       direct: this.direct,
-      incoming: this.#incoming,
-      outgoing,
+      incomingTransfers: this.#incomingTransfers,
+      outgoingTransfers,
       clock,
       settings,
       events,
@@ -128,7 +128,8 @@ export class Endpoint {
     const own = { executor, answer, describe: () => options.describe() }
     this.calls = new MemberCalls({ ...context, ...own, membership, messages: this.#messages })
     this.#inbox = new Inbox(context, {
-      noResponderForCall: (call) => this.#absent(this.calls.caller.noResponder(clock.now(), call)),
+      noResponderForCall: (call) =>
+        this.#absent(this.calls.outgoingCalls.noResponder(clock.now(), call)),
       noResponderAt: (absent) => this.#absent(absent),
       answered: (present) => membership.answered(present),
     })
@@ -248,7 +249,7 @@ export class Endpoint {
   #directEnded(member: string, isInOrder: boolean): void {
     if (!this.link.isUp) this.calls.disconnected(this.#isDirect)
     // A member that leaves ends it so, and has said before what it took: its farewell, which follows, decides the rest.
-    else if (!isInOrder) this.calls.caller.pathBroken(this.#options.clock.now(), member)
+    else if (!isInOrder) this.calls.outgoingCalls.pathBroken(this.#options.clock.now(), member)
     // The broker knows sooner than a silence says whether it is the member that is gone.
     this.#inbox.ping(member)
   }
@@ -313,7 +314,7 @@ export class Endpoint {
     else membership.thaw()
     membership.tick(listenedMs)
     foreign.tick(now)
-    this.#incoming.tick(now)
+    this.#incomingTransfers.tick(now)
     this.calls.tick(now, this.link.isUp ? undefined : this.#isDirect)
     this.#pump.wake()
   }

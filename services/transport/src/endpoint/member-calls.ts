@@ -11,7 +11,7 @@ import type { AskOptions, FindReplicaExecutor, MemberQuestions, Question } from 
 import type { Departure, Membership } from '../members/membership.ts'
 import type { EndpointMessages } from './endpoint-messages.ts'
 import type { MemberContext } from './member-context.ts'
-import { type AnswerContext, answerQuestion, askMember } from './questions.ts'
+import { answerQuestion, askMember, type QuestionContext } from './questions.ts'
 import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
 /** For the answer to a question. */
@@ -20,7 +20,7 @@ const ASK_MS = 5000
 const CONTROL_QUEUE_BYTES = 64 * 1024 * 1024
 
 /** The parts of a member that its calls use. */
-export interface MemberCallsContext extends MemberContext, AnswerContext {
+export interface MemberCallsContext extends MemberContext, QuestionContext {
   readonly messages: EndpointMessages
   readonly membership: Membership
   /** Executes the envelopes that other members send here. */
@@ -32,8 +32,8 @@ export interface MemberCallsContext extends MemberContext, AnswerContext {
  * steps, and is called by them for their models.
  */
 export class MemberCalls implements MemberQuestions {
-  readonly caller: OutgoingCalls
-  readonly callee: IncomingCalls
+  readonly outgoingCalls: OutgoingCalls
+  readonly incomingCalls: IncomingCalls
   readonly #context: MemberCallsContext
   /** Bytes that members take unasked. */
   readonly #unaskedBytes = new Map<string, number>()
@@ -49,8 +49,8 @@ export class MemberCalls implements MemberQuestions {
       inlineLimits: messages.inlineLimits.bind(messages),
       unaskedBytes: (member: string) => this.#unaskedBytes.get(member) ?? 0,
     }
-    this.caller = new OutgoingCalls(shared)
-    this.callee = new IncomingCalls({ ...shared, execute: (job) => this.#execute(job) })
+    this.outgoingCalls = new OutgoingCalls(shared)
+    this.incomingCalls = new IncomingCalls({ ...shared, execute: (job) => this.#execute(job) })
   }
 
   heard({ member, unaskedBytes }: Heartbeat): void {
@@ -61,23 +61,23 @@ export class MemberCalls implements MemberQuestions {
   on(now: number, message: Message): void {
     switch (message.type) {
       case 'offer':
-        if (this.#watches(message)) this.callee.on(now, message)
+        if (this.#watches(message)) this.incomingCalls.on(now, message)
         return
       case 'response-credit':
       case 'cancel':
       case 'done':
-        this.callee.on(now, message)
+        this.incomingCalls.on(now, message)
         return
       case 'accepted':
       case 'refused':
       case 'response':
-        this.caller.on(now, message)
+        this.outgoingCalls.on(now, message)
         return
       case 'credit':
       case 'resend':
         // Transfers go both ways, and their numbers say whose they are: each side leaves the other's alone.
-        this.callee.on(now, message)
-        this.caller.on(now, message)
+        this.incomingCalls.on(now, message)
+        this.outgoingCalls.on(now, message)
     }
   }
 
@@ -87,45 +87,45 @@ export class MemberCalls implements MemberQuestions {
     if (this.#watched.has(from)) return true
     const { membership, self, settings } = this.#context
     if (membership.expect(from)) this.#watched.add(from)
-    else this.callee.reject(offer, knowsTooMany(self, settings.maxMembers))
+    else this.incomingCalls.reject(offer, knowsTooMany(self, settings.maxMembers))
     return this.#watched.has(from)
   }
 
   gone(now: number, member: string, error: ServeError, how: Departure): void {
     this.#watched.delete(member)
     this.#unaskedBytes.delete(member)
-    const undecided = this.caller.memberGone(now, member, how)
+    const undecided = this.outgoingCalls.memberGone(now, member, how)
     if (undecided.length > 0) void this.#decide(undecided)
-    this.callee.callerGone(now, member, error.message)
+    this.incomingCalls.callerGone(now, member, error.message)
   }
 
   /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
   disconnected(isReached: (member: string) => boolean): void {
     const now = this.#context.clock.now()
-    this.caller.disconnected(now, isReached)
-    this.callee.disconnected(now, isReached)
+    this.outgoingCalls.disconnected(now, isReached)
+    this.incomingCalls.disconnected(now, isReached)
   }
 
   /** The broker is back. */
   reconnected(): void {
-    this.caller.reconnected()
-    this.callee.reconnected()
+    this.outgoingCalls.reconnected()
+    this.incomingCalls.reconnected()
   }
 
   /** Looks after calls that do not move. @param isReached - undefined if all members are reached. */
   tick(now: number, isReached: ((member: string) => boolean) | undefined): void {
-    this.caller.sayDone(isReached)
-    this.caller.tick(now)
-    this.callee.tick(now)
+    this.outgoingCalls.sayDone(isReached)
+    this.outgoingCalls.tick(now)
+    this.incomingCalls.tick(now)
   }
 
   /** Ends all calls. Those from here last: who called learns from the farewell that its call is lost, not what failed below it. */
   close(why: string): void {
     const now = this.#context.clock.now()
-    this.callee.drain()
-    this.callee.disconnected(now)
-    this.caller.cancelAll(now, new ServeError('CANCELLED', why))
-    this.caller.sayDone()
+    this.incomingCalls.drain()
+    this.incomingCalls.disconnected(now)
+    this.outgoingCalls.cancelAll(now, new ServeError('CANCELLED', why))
+    this.outgoingCalls.sayDone()
   }
 
   /** By the time that the broker answers, it has reported every offer that had no responder. */
@@ -133,7 +133,7 @@ export class MemberCalls implements MemberQuestions {
     const { clock, link } = this.#context
     // Without the broker the calls have failed by themselves.
     await link.control.flush().catch(() => {})
-    this.caller.lost(clock.now(), undecided)
+    this.outgoingCalls.lost(clock.now(), undecided)
   }
 
   /** A model version of another member. */
@@ -145,14 +145,15 @@ export class MemberCalls implements MemberQuestions {
     return askMember(this.#send, { member, question, argument, signal, timeoutMs }, this.#context)
   }
 
-  readonly #send: SendEnvelope = (to, envelope, { tensors, ...lent }, sink, signal) => {
+  readonly #send: SendEnvelope = ({ to, envelope, tensors, retain, sink, signal }) => {
     const { clock } = this.#context
     let number = 0
-    const onAbort = (): void => this.caller.cancel(clock.now(), number, signalError(signal))
+    const onAbort = (): void => this.outgoingCalls.cancel(clock.now(), number, signalError(signal))
     try {
       this.#checkCanCall(to, envelope, signal)
       const ended = (): void => signal.removeEventListener('abort', onAbort)
-      number = this.caller.open(clock.now(), to, envelope, tensors, { sink, ended, ...lent })
+      const listener = { sink, ended, ...(retain && { retain }) }
+      number = this.outgoingCalls.open(clock.now(), { to, envelope, tensors, listener })
       signal.addEventListener('abort', onAbort, { once: true })
     } catch (error) {
       sink.fail(ServeError.from(error), 'no')
@@ -173,20 +174,20 @@ export class MemberCalls implements MemberQuestions {
     const { key, envelope, inputs, signal } = job
     const { clock, executor, events } = this.#context
     if (isQuestion(envelope)) {
-      void answerQuestion(this.callee, job, this.#context)
+      void answerQuestion(this.incomingCalls, job, this.#context)
       return
     }
     const sink: ResponseSink = {
       send: (response) => {
-        this.callee.respond(clock.now(), key, response)
-        if (response.final) this.callee.ended(clock.now(), key)
+        this.incomingCalls.respond(clock.now(), key, response)
+        if (response.final) this.incomingCalls.ended(clock.now(), key)
       },
       fail: (error, _executed, times) => {
         events.callFailed(envelope, error)
-        this.callee.failed(clock.now(), key, error, times)
-        this.callee.ended(clock.now(), key)
+        this.incomingCalls.failed(clock.now(), key, { error, times })
+        this.incomingCalls.ended(clock.now(), key)
       },
-      ready: () => this.callee.ready(key),
+      ready: () => this.incomingCalls.ready(key),
     }
     try {
       const { context, requestedOutputs } = envelope
@@ -194,7 +195,7 @@ export class MemberCalls implements MemberQuestions {
       executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
     } catch (error) {
       events.callFailed(envelope, ServeError.from(error))
-      this.callee.ended(clock.now(), key, error)
+      this.incomingCalls.ended(clock.now(), key, error)
     }
   }
 }

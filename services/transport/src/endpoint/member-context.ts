@@ -15,8 +15,8 @@ export interface MemberContext {
   readonly subjects: Subjects
   readonly link: BrokerLink
   readonly direct: DirectLinks | undefined
-  readonly incoming: IncomingTransfers
-  readonly outgoing: OutgoingTransfers
+  readonly incomingTransfers: IncomingTransfers
+  readonly outgoingTransfers: OutgoingTransfers
   readonly clock: Clock
   readonly settings: EndpointSettings
   readonly events: TransportEvents

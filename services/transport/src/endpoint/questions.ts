@@ -41,7 +41,7 @@ export async function askMember(
     const { envelope, tensors } = toQuestionCall({ question, argument, remainingMs: timeoutMs })
     const { signal } = scope.context
     const response = await new Promise<StepResponse>((resolve, reject) => {
-      send(member, envelope, { tensors }, { send: resolve, fail: reject }, signal)
+      send({ to: member, envelope, tensors, sink: { send: resolve, fail: reject }, signal })
     })
     return readAnswer(question, response, settings.answerBytes)
   } catch (error) {
@@ -52,8 +52,8 @@ export async function askMember(
   }
 }
 
-/** The parts with which a member answers questions. */
-export interface AnswerContext {
+/** The parts of a member that it needs to answer questions. */
+export interface QuestionContext {
   readonly clock: Clock
   readonly settings: EndpointSettings
   /** Answers `describe`. */
@@ -64,17 +64,17 @@ export interface AnswerContext {
 
 /** Answers the call that is a question. */
 export async function answerQuestion(
-  callee: IncomingCalls,
+  incomingCalls: IncomingCalls,
   { key, envelope, inputs }: CallJob,
-  { clock, settings, describe, answer }: AnswerContext,
+  { clock, settings, describe, answer }: QuestionContext,
 ): Promise<void> {
   try {
     const { question, argument } = readQuestion(envelope, inputs, settings.answerBytes)
     const value = question === 'describe' ? describe() : await answer(question, argument)
-    callee.respond(clock.now(), key, toAnswer(value))
-    callee.ended(clock.now(), key)
+    incomingCalls.respond(clock.now(), key, toAnswer(value))
+    incomingCalls.ended(clock.now(), key)
   } catch (error) {
-    callee.ended(clock.now(), key, error)
+    incomingCalls.ended(clock.now(), key, error)
   }
 }
 

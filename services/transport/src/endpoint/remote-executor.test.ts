@@ -18,7 +18,7 @@ function send(toOptions: (now: number) => ExecuteOptions) {
   const clock = createManualClock()
   const sent: { to: string; envelope: Envelope; tensors: readonly Uint8Array[] }[] = []
   const executor = new RemoteExecutor(
-    (to, envelope, { tensors }) => void sent.push({ to, envelope, tensors }),
+    ({ to, envelope, tensors }) => void sent.push({ to, envelope, tensors }),
     'step',
     SERVED,
     clock,

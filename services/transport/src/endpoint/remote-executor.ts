@@ -10,16 +10,20 @@ import type {
 } from '@tutti/tensor'
 import type { LentTensors } from '../calls/call.ts'
 
-/** Sends an envelope with its tensors to a member; everything comes to `sink`. */
-export type SendEnvelope = (
-  to: string,
-  envelope: Envelope,
-  tensors: LentTensors,
-  sink: ResponseSink,
-  signal: CancelSignal,
-) => void
+/** An envelope to send, with the bytes of its inputs. */
+export interface EnvelopeToSend extends LentTensors {
+  readonly to: string
+  readonly envelope: Envelope
+  /** Takes the responses, or the failure. */
+  readonly sink: ResponseSink
+  /** Cancels the call when it aborts. */
+  readonly signal: CancelSignal
+}
 
-/** A model version of another process. Here a request becomes an envelope. */
+/** Sends an envelope to a member. It does not throw: a failure comes to the sink too. */
+export type SendEnvelope = (sent: EnvelopeToSend) => void
+
+/** Executes requests to a model version of another process: makes an envelope of each and sends it. */
 export class RemoteExecutor implements Executor {
   readonly #send: SendEnvelope
   readonly #to: string
@@ -37,11 +41,12 @@ export class RemoteExecutor implements Executor {
     const envelope = toEnvelope(this.#target, request, o, remainingMs(o, this.#clock))
     const tensors = request.inputs.map((input) => input.data)
     const { retain } = request
-    this.#send(this.#to, envelope, { tensors, ...(retain && { retain }) }, sink, o.signal)
+    const lent = { tensors, ...(retain && { retain }) }
+    this.#send({ to: this.#to, envelope, ...lent, sink, signal: o.signal })
   }
 }
 
-/** The envelope of a request. @param remaining - milliseconds. */
+/** Makes the envelope of a request. @param remaining - milliseconds that its deadline leaves; undefined without one. */
 export function toEnvelope(
   target: ModelTarget,
   { context, requestedOutputs, inputs }: InferRequest,
@@ -66,7 +71,7 @@ export function toEnvelope(
   }
 }
 
-/** Makes the options that come with an envelope, for the executor that it is for. */
+/** Makes the options for the executor of an envelope from what the envelope says of its request. */
 export function toExecuteOptions(
   envelope: Envelope,
   o: { readonly signal: CancelSignal; readonly clock: Clock },

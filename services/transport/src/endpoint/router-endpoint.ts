@@ -117,8 +117,8 @@ class CallingEndpoint implements RouterEndpoint {
   /** Calls of steps go on being taken: they belong to requests that were admitted, here or at another router. */
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
     this.#isDraining = true
-    const { caller, callee } = this.#endpoint.calls
-    await this.#endpoint.drain(() => caller.size + callee.size, o.signal)
+    const { outgoingCalls, incomingCalls } = this.#endpoint.calls
+    await this.#endpoint.drain(() => outgoingCalls.size + incomingCalls.size, o.signal)
   }
 
   close(): Promise<void> {
@@ -126,13 +126,13 @@ class CallingEndpoint implements RouterEndpoint {
   }
 
   #state(): EndpointState {
-    const { caller, callee } = this.#endpoint.calls
+    const { outgoingCalls, incomingCalls } = this.#endpoint.calls
     return {
       description: this.#digest(),
-      inFlight: caller.size,
+      inFlight: outgoingCalls.size,
       queued: 0,
-      freeSlots: callee.slots.freeSlots,
-      freeBytes: callee.slots.freeBytes,
+      freeSlots: incomingCalls.slots.freeSlots,
+      freeBytes: incomingCalls.slots.freeBytes,
       draining: this.#isDraining,
       revisions: [],
     }

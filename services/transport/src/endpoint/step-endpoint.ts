@@ -96,9 +96,9 @@ class ServingEndpoint implements StepEndpoint {
 
   async drain(o: { readonly signal: AbortSignal }): Promise<void> {
     this.#isDraining = true
-    const { callee } = this.#endpoint.calls
-    callee.drain()
-    await this.#endpoint.drain(() => callee.size, o.signal)
+    const { incomingCalls } = this.#endpoint.calls
+    incomingCalls.drain()
+    await this.#endpoint.drain(() => incomingCalls.size, o.signal)
   }
 
   async close(): Promise<void> {
@@ -107,15 +107,15 @@ class ServingEndpoint implements StepEndpoint {
   }
 
   #state(): EndpointState {
-    const { callee } = this.#endpoint.calls
+    const { incomingCalls } = this.#endpoint.calls
     const { inFlight, queued, freeSlots } = this.#options.load()
     this.#description ??= descriptionDigest(this.#options.describe())
     return {
       description: this.#description,
       inFlight,
       queued,
-      freeSlots: Math.min(freeSlots, callee.slots.freeSlots),
-      freeBytes: callee.slots.freeBytes,
+      freeSlots: Math.min(freeSlots, incomingCalls.slots.freeSlots),
+      freeBytes: incomingCalls.slots.freeBytes,
       draining: this.#isDraining,
       revisions: this.#options.revisions(),
     }

@@ -38,10 +38,10 @@ export const SMALL_INLINE: InlineLimits = { each: 4, total: 8 }
 /** One side of a call with its parts that have neither clock nor I/O. */
 export interface SimulatedMember {
   readonly id: string
-  readonly incoming: IncomingTransfers
-  readonly outgoing: OutgoingTransfers
-  readonly caller: OutgoingCalls
-  readonly callee: IncomingCalls
+  readonly incomingTransfers: IncomingTransfers
+  readonly outgoingTransfers: OutgoingTransfers
+  readonly outgoingCalls: OutgoingCalls
+  readonly incomingCalls: IncomingCalls
 }
 
 /** Members and the messages between them, in a time of their own: everything goes through the real codec. */
@@ -73,17 +73,25 @@ export class FaultyNetwork {
     const settings = this.#settings
     const { wholeLimitBytes, chunkBytes } = settings
     const send = (to: string, message: OutgoingMessage): void => this.#send(id, to, message)
-    const incoming = new IncomingTransfers(settings, send)
-    const outgoing = new OutgoingTransfers(() => ({ wholeBytes: wholeLimitBytes, chunkBytes }))
+    const incomingTransfers = new IncomingTransfers(settings, send)
+    const outgoingTransfers = new OutgoingTransfers(() => ({
+      wholeBytes: wholeLimitBytes,
+      chunkBytes,
+    }))
     const unaskedBytes = (): number => this.#unasked
-    const transfers = { incoming, outgoing, inlineLimits: () => SMALL_INLINE, unaskedBytes }
+    const transfers = {
+      incomingTransfers,
+      outgoingTransfers,
+      inlineLimits: () => SMALL_INLINE,
+      unaskedBytes,
+    }
     const common = { settings, send, ...transfers, clock: this.#clock }
     const member = {
       id,
-      incoming,
-      outgoing,
-      caller: new OutgoingCalls(common),
-      callee: new IncomingCalls({ ...common, self: id, execute }),
+      incomingTransfers,
+      outgoingTransfers,
+      outgoingCalls: new OutgoingCalls(common),
+      incomingCalls: new IncomingCalls({ ...common, self: id, execute }),
     }
     this.members.set(id, member)
     return member
@@ -96,10 +104,10 @@ export class FaultyNetwork {
       this.now += tickMs
       this.settle()
       for (const member of this.members.values()) {
-        member.incoming.tick(this.now)
-        member.caller.sayDone()
-        member.caller.tick(this.now)
-        member.callee.tick(this.now)
+        member.incomingTransfers.tick(this.now)
+        member.outgoingCalls.sayDone()
+        member.outgoingCalls.tick(this.now)
+        member.incomingCalls.tick(this.now)
       }
       this.settle()
     }
@@ -125,7 +133,7 @@ export class FaultyNetwork {
   }
 
   injectChunk(to: string, chunk: Chunk): void {
-    this.#carry(() => this.members.get(to)?.incoming.chunk(this.now, chunk))
+    this.#carry(() => this.members.get(to)?.incomingTransfers.chunk(this.now, chunk))
   }
 
   #send(from: string, to: string, message: OutgoingMessage): void {
@@ -140,17 +148,17 @@ export class FaultyNetwork {
     const isForCallee = ['offer', 'response-credit', 'cancel', 'done'].includes(message.type)
     const isForCaller = ['accepted', 'refused', 'response'].includes(message.type)
     // Credits and resends are for the side that knows the call; in these tests a member has one role.
-    if (!isForCaller) member.callee.on(this.now, message)
-    if (!isForCallee) member.caller.on(this.now, message)
+    if (!isForCaller) member.incomingCalls.on(this.now, message)
+    if (!isForCallee) member.outgoingCalls.on(this.now, message)
   }
 
   #pump(): boolean {
     let moved = false
     for (const member of this.members.values()) {
       for (
-        let piece = member.outgoing.next(this.now);
+        let piece = member.outgoingTransfers.next(this.now);
         piece;
-        piece = member.outgoing.next(this.now)
+        piece = member.outgoingTransfers.next(this.now)
       ) {
         const { to, transfer, offset, total, bytes } = piece
         // Bytes of a tensor may change hands later, so what is on its way is a copy.
