@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 
-/** @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT: the configuration cannot be served. */
+/** Refuses a configuration that cannot be served. @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT. */
 export function refuseConfig(field: string, text: string): never {
   throw new ServeError('MODEL_LOAD_FAILED', text, {
     code: 'INVALID_ARGUMENT',
@@ -9,12 +9,12 @@ export function refuseConfig(field: string, text: string): never {
   })
 }
 
-/** As `refuseConfig`. @param problem - what was got and what is wanted. */
+/** Refuses a field of a model's configuration, as `refuseConfig`. @param problem - text of what was got and what is wanted. */
 export function refuseField(model: string, field: string, problem: string): never {
   refuseConfig(field, `unable to load model '${model}', ${field}: ${problem}`)
 }
 
-/** Those of the paths (as `optimization.cuda.graphs`) that are set, each with the reason why they have no effect. */
+/** Finds which of the paths (such as `optimization.cuda.graphs`) are set, each with the reason why it has no effect. */
 export function findIneffective(config: ModelConfig, paths: readonly string[], why: string) {
   const valueAt = (path: string): unknown =>
     path.split('.').reduce((at: unknown, key) => Object(at)[key], config)

@@ -12,7 +12,7 @@ export interface BackendDescriptor {
   readonly backend: string
   /** In the order in which Triton looks for them. The first is the default. */
   readonly files: readonly BackendFile[]
-  /** Instances of a group on the CPU that names no count. Default: 1. */
+  /** Number of instances of a group on the CPU that names no count. Default: 1. */
   readonly cpuInstances?: number
   /** Kind of the instances where a configuration has no group. Default: KIND_AUTO. */
   readonly instanceKind?: 'KIND_CPU'
@@ -32,7 +32,7 @@ export interface EngineSetting {
 export type PythonModule = 'numpy' | 'torch'
 
 /**
- * An engine, as data: all that is to be known of it where no model executes. Its code is `open.ts` of the same folder, which is loaded
+ * An engine, as data: all that processes need to know of it where no model executes. Its code is `open.ts` of the same folder, which is loaded
  * with the first model. Descriptors import no code, so that operator and router know engines and load none.
  */
 export interface EngineDescriptor extends BackendDescriptor {
@@ -42,9 +42,9 @@ export interface EngineDescriptor extends BackendDescriptor {
   readonly formatMeaning?: string
   /** The format as texts call it: `TITLE models`. */
   readonly title: string
-  /** By the name in `--backend-config`. */
+  /** Settings by their name in `--backend-config`. */
   readonly settings: Readonly<Record<string, EngineSetting>>
-  /** The image of its pods: that of all steps, or that with Python. */
+  /** Image of its pods: the one of all steps, or the one with Python. */
   readonly image: 'step' | 'python'
   /** Modules that an interpreter must have, for an engine whose instances are Python processes. */
   readonly modules?: readonly PythonModule[]
@@ -52,6 +52,6 @@ export interface EngineDescriptor extends BackendDescriptor {
   readonly sharesInterpreters?: boolean
   /** Whether a Model of this format may leave another backend in config.pbtxt: one that itself is code for this engine. */
   readonly servesOthers?: boolean
-  /** Begin of its errors, which name no model. */
+  /** Text with which its errors begin that name no model. */
   readonly errorPrefix?: string
 }

@@ -43,7 +43,7 @@ type ListedEngine = Extract<(typeof LIST)[number], { readonly format: string }>
 
 /** The name of a format, as Models say it. */
 export type EngineFormat = ListedEngine['format']
-/** Triton's name of a backend that is here. */
+/** Triton's name of an engine of the list. */
 export type EngineName = ListedEngine['backend']
 
 /** An engine of the list. */
@@ -55,10 +55,10 @@ export interface ListedDescriptor extends EngineDescriptor {
 /** All backends that are known by name, in the order in which Triton looks for their files. */
 export const BACKENDS: readonly BackendDescriptor[] = LIST
 
-/** The engines that there are, in that order. */
+/** The engines, in the order of BACKENDS. */
 export const ENGINES: readonly ListedDescriptor[] = LIST.filter((row) => 'format' in row)
 
-/** The engine of backends that are Python code themselves. Its interpreter is that of all engines in Python processes that name no other. */
+/** The engine of python-based backends. Engines in Python processes that name no interpreter use its interpreter. */
 export const PYTHON_ENGINE: ListedDescriptor = python
 
 /** The engines whose instances are Python processes. */
@@ -74,7 +74,7 @@ export function findEngine(backend: string): ListedDescriptor | undefined {
   return ENGINES.find((engine) => engine.backend === backend)
 }
 
-/** The engine of the models of a format. */
+/** Finds the engine of the models of a format. */
 export function engineOfFormat(format: EngineFormat): ListedDescriptor {
   const engine = ENGINES.find((known) => known.format === format)
   if (engine === undefined) throw new Error(`bug: no engine has format '${format}'`)

@@ -5,11 +5,11 @@ import type { ModelMetrics } from './model-metrics.ts'
 
 /** Settings of one engine, as flags give them. */
 export interface EngineSettings {
-  /** By the fields that its descriptor names. */
+  /** Numbers by the fields that its descriptor names. */
   readonly settings: Readonly<Record<string, number>>
-  /** For an engine in Python processes: a name on PATH, or a path, or what finds one when a model needs it. */
+  /** Interpreter of an engine in Python processes: a name on PATH, a path, or a function that finds one when a model needs it. */
   readonly interpreter?: string | (() => Promise<string>)
-  /** Where unpacked environments of models are kept. */
+  /** Folder in which unpacked environments of models are kept. */
   readonly environmentCache?: string
 }
 
@@ -18,19 +18,19 @@ export interface EngineOpenOptions extends EngineSettings {
   /** Default: no log. */
   readonly log?: Logger
   readonly clock?: Clock
-  /** Where metrics of models go. Default: nowhere. */
+  /** Receiver of the metrics of models. Default: none. */
   readonly metrics?: ModelMetrics
   /** CPUs of instances. Default: those of this process. */
   readonly hostPolicies?: HostPolicies
-  /** The same for engines that are opened together: what they share is found by it, such as processes that fork instances. */
+  /** Key under which engines that are opened together share things, such as processes that fork instances: the same object for all. */
   readonly owner: object
 }
 
-/** How this machine is looked at. */
+/** The options for checking what this machine has. */
 export interface EngineCheckOptions {
-  /** For an engine in Python processes: the first of these that can run the models is taken. */
+  /** Interpreters for an engine in Python processes, of which the first that can run its models is taken. */
   readonly interpreters: readonly string[]
-  /** Whether the server makes an environment if none of them can. */
+  /** Whether the server makes an environment if none of the interpreters can run the models. */
   readonly makesEnvironment: boolean
 }
 

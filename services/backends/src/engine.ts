@@ -10,11 +10,11 @@ export interface EngineOptions {
   /** Whether instances on one device are threads of one process; only for an engine that offers it. */
   readonly sharesInterpreter?: boolean
   /**
-   * Aborts when the model is no longer wanted, or its time is over, which the reason says; an engine that can ends the load then,
-   * by an error.
+   * Aborts when the model is no longer wanted or its time is over, as the reason says. An engine that can then ends the load with
+   * an error.
    */
   readonly signal?: AbortSignal
-  /** How long an instance that has ended may take to start again, in milliseconds. Absent: as long as it takes. */
+  /** Milliseconds that an instance which has ended may take to start again. Absent: no limit. */
   readonly restartMs?: number
 }
 
@@ -26,14 +26,14 @@ export interface HostRequest extends Lent {
   readonly requestId: string
   /** 0n or '' means none. */
   readonly correlationId: bigint | string
-  /** Triton's bits: 1 sequence start, 2 sequence end. */
+  /** Triton's bits: 1 is sequence start, 2 is sequence end. */
   readonly flags: number
   /** Queue timeout in microseconds, not a deadline; 0n means none. */
   readonly timeoutUs: bigint
   /** 0n is the model's default level. */
   readonly priority: bigint
   readonly parameters: Parameters
-  /** Viewed until the last word came to the sink, and longer by who retains them. */
+  /** Viewed until the sink has the final response or the failure, and longer by a reader that retains them. */
   readonly inputs: readonly NamedTensor[]
   /** Empty means all. */
   readonly requestedOutputs: readonly string[]
@@ -43,11 +43,11 @@ export interface HostRequest extends Lent {
 export interface BackgroundCall {
   /** The calling model. */
   readonly model: string
-  /** The time of the call, in milliseconds; 0 for no limit. */
+  /** Milliseconds that the call may take; 0 for no limit. */
   readonly timeoutMs: number
 }
 
-/** How a model is called by another. */
+/** The options of a model's call to another. */
 export interface HostCallOptions {
   /** Cancels the call; it is cancelled too when `caller` is answered before, and when its time is over. */
   readonly signal: CancelSignal
@@ -59,13 +59,13 @@ export interface HostCallOptions {
   /** A call of a thread or task of the model that works for no request. */
   readonly background?: BackgroundCall
   /**
-   * Requests that are executed together with it, for which the call may be as well: it ends only when all of them are
-   * answered, and has the time of the one that has most.
+   * Requests that are executed together with `caller`, any of which the call may be for: it is cancelled only when all of them
+   * are answered, and has the time of the one that has most.
    */
   readonly batch?: readonly StepRequest[]
   /** The request whose trace the model gave to the call; absent if it gave none. */
   readonly traced?: StepRequest | undefined
-  /** False: the model wants exactly one response, and a decoupled model is refused. */
+  /** Whether any number of responses may come; if not, the call of a decoupled model is refused. */
   readonly isDecoupled: boolean
 }
 
@@ -78,7 +78,7 @@ export interface ModelHost {
    */
   infer(request: HostRequest, sink: ResponseSink, o: HostCallOptions): void
   /**
-   * Whether a model, or an ensemble, can be called now. '' or '-1' is any version. False for one that does not exist.
+   * Tells whether a model, or an ensemble, can be called now. '' or '-1' is any version. False for one that does not exist.
    * @throws ServeError INVALID_VERSION; STEP_UNAVAILABLE if no router answers.
    */
   isReady(model: string, version: string, o: { readonly signal: CancelSignal }): Promise<boolean>
@@ -105,7 +105,7 @@ export interface ModelHost {
 
 /** The statements of an engine about CUDA. */
 export interface EngineCuda {
-  /** Why the engine cannot use it here, whatever devices there are; undefined if it can, or if only a load can tell. */
+  /** Tells why the engine cannot use CUDA here, whatever devices there are; undefined if it can, or if only a load can tell. */
   problem(): string | undefined
   /** Whether a model of KIND_MODEL says itself where it executes. */
   readonly modelChooses: boolean
@@ -120,7 +120,7 @@ export interface Engine {
    * what there is.
    */
   readonly cuda?: EngineCuda
-  /** Whether it executes instances in processes that they can share. */
+  /** Whether its instances can share a process. */
   readonly sharesInterpreters?: boolean
   /**
    * Reads the signature without loading, for auto-completion. `batchable` is true if every tensor's first dimension is free.
@@ -143,13 +143,13 @@ export interface Engine {
    * @throws ServeError as `load`.
    */
   check?(source: Omit<ModelVersionSource, 'revision'>): void
-  /** @throws ServeError with Triton's text if the model cannot serve `source.config`. */
+  /** Loads a version and starts its instances. @throws ServeError with Triton's text if the model cannot serve `source.config`. */
   load(source: ModelVersionSource, options: EngineOptions): Promise<LoadedModel>
 }
 
-/** Times of one execution, in nanoseconds: copying inputs in, the run itself, copying outputs back. */
+/** Nanoseconds of one execution: for copying inputs in, for the run itself, and for copying outputs back. */
 export interface ExecutionTimes {
-  /** Time that it waited before that behind other executions of its instance; absent where there are none. Queue time. */
+  /** Nanoseconds that it waited before, behind other executions of its instance: queue time. Absent where instances take one at a time. */
   readonly waitNs?: number
   readonly computeInputNs: number
   readonly computeInferNs: number
@@ -161,23 +161,23 @@ export interface EngineRequest {
   readonly request: StepRequest
   readonly sink: ResponseSink
   /**
-   * The model wants the request again, as `next`: it waits for another execution, and has no further response here. To be
-   * called before the instance takes further calls. Absent for a place that no request has.
+   * Puts the request back, as `next`, because the model wants it again: it waits for another execution, and has no further
+   * response here. To be called before the instance takes further calls. Absent for a place that no request has.
    */
   again?(next: StepRequest): void
 }
 
-/** How one execution runs, and what it is told meanwhile. */
+/** The options of one execution, and what it learns while it runs. */
 export interface BatchOptions {
-  /** Index below `instances`; at most `openExecutions` calls for one instance are open, apart from released ones. */
+  /** Index of the instance, below `instances`. At most `openExecutions` calls for one instance are open, apart from released ones. */
   readonly instance: number
   /** Aborts when no caller waits for any of the requests. A running call need not stop for it; they are answered already. */
   readonly signal: CancelSignal
-  /** Names a listener that hears of each request whose caller has left before its final response, by its place in the batch. */
+  /** Has the listener called for each request whose caller leaves before the final response, with its place in the batch. */
   onAbandon?(listener: (request: number) => void): void
   /**
-   * The instance takes further calls from now on, although this one still streams, or its responses are not passed on yet. To be
-   * called once at most.
+   * Frees the instance for further calls, although this one still streams or its responses are not passed on yet. To be called
+   * once at most.
    *
    * @param times - of the execution, if it is over: then the final response of each request was sent, or its `again` was called.
    */
@@ -187,7 +187,7 @@ export interface BatchOptions {
 /** A model in memory. */
 export interface LoadedModel {
   /**
-   * How many executions one instance takes at a time, at least 1, which is the default. It works on them one after the
+   * Number of executions that one instance takes at a time, at least 1, which is the default. It works on them one after the
    * other, in the order of the calls: more than one only saves the way to the instance, which pays for short models.
    */
   readonly openExecutions?: number

@@ -13,13 +13,13 @@ import { findPythonBackend } from './python/python-backends.ts'
 /** The engines that there are, by Triton's backend name. */
 export interface Engines {
   get(backend: string): Engine | undefined | Promise<Engine | undefined>
-  /** Names of those that have one of their own. */
+  /** Lists the backends that have an engine of their own. */
   keys(): Iterable<string>
 }
 
 export interface EnginesOptions
   extends Pick<EngineOpenOptions, 'log' | 'clock' | 'metrics' | 'hostPolicies'> {
-  /** By backend. Default: none. */
+  /** Settings of engines, by backend. Default: none. */
   readonly settings?: ReadonlyMap<string, EngineSettings>
   /** Folder of python-based backends, `NAME/model.py`, which need not exist. Default: only those of this package. */
   readonly backendDirectory?: string | undefined
@@ -27,7 +27,7 @@ export interface EnginesOptions
 
 const NO_SETTINGS: EngineSettings = { settings: {} }
 
-/** Has every engine of the list, opened with its first model, and those of python-based backends. */
+/** Makes the engines of the list, each of which opens with its first model, and those of python-based backends. */
 export function createEngines(o: EnginesOptions = {}): Engines {
   const { settings, backendDirectory, ...common } = o
   const shared = { ...common, owner: {} }
@@ -65,7 +65,7 @@ export function createEngines(o: EnginesOptions = {}): Engines {
   }
 }
 
-/** Looks whether this machine has what an engine of the list needs. */
+/** Checks whether this machine has what an engine of the list needs. */
 export async function checkEngine(backend: string, o: EngineCheckOptions): Promise<EngineCheck> {
   return await (await loadCode(backend)).check(o)
 }
@@ -76,7 +76,7 @@ async function loadCode(backend: string): Promise<EngineCode> {
 }
 
 /**
- * The engine of a model's `backend`.
+ * Finds the engine of a model's `backend`.
  *
  * @param model - its name, for the message.
  * @throws ServeError BACKEND_UNSUPPORTED naming what exists.

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 
-/** Why a load ends that a Model bounds. @param ms - its `timeouts.load`. */
+/** Makes the error of a load that took longer than its Model allows. @param ms - the Model's `timeouts.load`. */
 export function loadTimeout(ms: number): ServeError {
   const text = `the model was not loaded after ${ms / 1000} s (timeouts.load)`
   return new ServeError('MODEL_LOAD_FAILED', text)

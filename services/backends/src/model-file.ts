@@ -8,7 +8,7 @@ import { refuseConfig } from './config-fields.ts'
 export const PYTHON_BACKEND_FILE = 'model.py'
 
 /**
- * The path of a version's model file, which need not exist.
+ * Finds the path of a version's model file, which need not exist.
  *
  * @param filename - of a model whose configuration names none.
  * @throws ServeError MODEL_LOAD_FAILED if it is outside of the version directory.
@@ -18,7 +18,7 @@ export function modelPath(source: Omit<ModelVersionSource, 'revision'>, filename
   return pathInVersion(source, 'default_model_filename', wanted)
 }
 
-/** @throws ServeError MODEL_LOAD_FAILED if the file that the field names is outside of the version directory. */
+/** Finds the path of a file that a field names. @throws ServeError MODEL_LOAD_FAILED if it is outside of the version directory. */
 export function pathInVersion(
   { name, versionDirectory }: Pick<ModelVersionSource, 'name' | 'versionDirectory'>,
   field: string,
@@ -35,7 +35,7 @@ const MAX_POINTER_BYTES = 1024
 const POINTER_BEGIN = 'version https://git-lfs.github.com/spec/'
 
 /**
- * Refuses what a clone without Git LFS has in the place of a model file.
+ * Refuses the pointer that a clone without Git LFS has in the place of a model file.
  *
  * @param path - of a file that need not exist.
  * @throws ServeError MODEL_LOAD_FAILED
@@ -49,7 +49,7 @@ export function refuseGitLfsPointer(path: string): void {
 }
 
 /**
- * Holds a model's `runtime` against what serves it.
+ * Refuses a model whose `runtime` is not the one that serves it.
  *
  * @param folder - where else Triton would look.
  * @throws ServeError MODEL_LOAD_FAILED, code INVALID_ARGUMENT, with Triton's text.

@@ -6,7 +6,7 @@ export type MetricKind = 'counter' | 'gauge' | 'histogram'
 export interface ModelMetricSeries {
   readonly labels: readonly (readonly [name: string, value: string])[]
   readonly value: number
-  /** Which part of a histogram it is; absent for other kinds. */
+  /** Part of a histogram that the series is; absent for other kinds. */
   readonly suffix?: '_bucket' | '_sum' | '_count'
 }
 
@@ -56,7 +56,7 @@ const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
 export class ModelMetrics {
   readonly #families = new Map<string, Family>()
 
-  /** Families as they are now, for a scrape. */
+  /** Reads the families as they are now, for a scrape. */
   read(): ModelMetricFamily[] {
     return [...this.#families.values()].map(({ name, help, type, metrics }) => ({
       name,
@@ -66,13 +66,13 @@ export class ModelMetrics {
     }))
   }
 
-  /** Opens what one process may do; everything it made ends with it. */
+  /** Opens a session for one process; what it makes ends with it, unless another session has it too. */
   open(): ModelMetricsSession {
     return new ModelMetricsSession(this.#families)
   }
 }
 
-/** The metrics that one process has, by the numbers that it knows them by. */
+/** The families and metrics of one process, by the numbers with which the process names them. */
 export class ModelMetricsSession {
   readonly #families: Map<string, Family>
   readonly #held = new Map<number, Family | Metric>()
@@ -84,7 +84,7 @@ export class ModelMetricsSession {
   }
 
   /**
-   * A family that exists keeps its description.
+   * Makes a family, or finds the one of that name, which keeps its description. @returns its number.
    *
    * @throws ServeError INVALID_REQUEST for a bad name, or one that is used with another kind. Texts begin with Triton's.
    */
@@ -102,7 +102,7 @@ export class ModelMetricsSession {
     return this.#hold(family)
   }
 
-  /** @throws ServeError INVALID_REQUEST for bad labels or buckets; OVERLOADED beyond the bound. */
+  /** Makes a metric, or finds the one with those labels. @throws ServeError INVALID_REQUEST for bad labels or buckets; OVERLOADED beyond the bound. */
   metric(
     familyId: number,
     labels: readonly (readonly [string, string])[],
@@ -138,7 +138,7 @@ export class ModelMetricsSession {
     if (held !== undefined) this.#release(held)
   }
 
-  /** Updates a metric; an operation that it cannot do is left out: the library has refused it already. */
+  /** Updates a metric. An operation that its kind does not have changes nothing: the library has refused it already. */
   update(id: number, operation: MetricOperation, value: number): void {
     const metric = this.#metric(id)
     if (metric === undefined) return
@@ -149,14 +149,14 @@ export class ModelMetricsSession {
     }
   }
 
-  /** @throws ServeError if there is no such metric. */
+  /** Reads the value of a metric. @throws ServeError if there is no such metric. */
   value(id: number): number {
     const metric = this.#metric(id)
     if (metric === undefined) throw refusal(`there is no metric ${id}`)
     return metric.value
   }
 
-  /** The process has ended. */
+  /** Lets go of all metrics of the process, which has ended. */
   close(): void {
     for (const id of this.#held.keys()) this.remove(id)
   }

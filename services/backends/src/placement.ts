@@ -1,6 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
 
-/** Where one instance runs, in the words of a Python model's `initialize(args)`. */
+/** The place where one instance runs, in the words of a Python model's `initialize(args)`. */
 export interface Placement {
   readonly group: string
   readonly name: string
@@ -14,9 +14,9 @@ const ON_CPU = { kind: 'CPU', deviceId: 0, group: '', policy: '' } as const
 const KINDS = { KIND_AUTO: 'CPU', KIND_CPU: 'CPU', KIND_GPU: 'GPU', KIND_MODEL: 'MODEL' } as const
 
 /**
- * The instances that a normalised configuration asks for, named as Triton names them: group name, `_`, number.
+ * Lists the instances that a normalised configuration asks for, named as Triton names them: group name, `_`, number.
  *
- * @param count - how many there are to be; groups that give fewer are filled up with further ones of the last.
+ * @param count - number of instances; if the groups give fewer, the last group has more.
  */
 export function placeInstances(config: ModelConfig, count: number): Placement[] {
   const placements: Placement[] = []

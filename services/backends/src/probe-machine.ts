@@ -2,7 +2,7 @@ import { openSharedMemory } from './python/shared-memory.ts'
 
 const ONE_PAGE = 4096
 
-/** Makes memory that processes of models can map, and gives it back. @returns why that cannot be; undefined if it can. */
+/** Tries to make memory that processes of models can map. @returns why that fails; undefined if it does not. */
 export function probeSharedMemory(): string | undefined {
   const memory = openSharedMemory()
   if (typeof memory === 'string') return memory

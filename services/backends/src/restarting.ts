@@ -1,17 +1,17 @@
 import { type Clock, type LogFields, type Logger, sleep } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 
-/** Waits before something that ended by itself is started again: doubling from the first to the longest. */
+/** The waits before something that ended by itself is started again: from the first, doubling up to the longest. */
 export interface RestartPace {
   readonly firstMs: number
   readonly longestMs: number
-  /** Something that lived so long makes the next wait the first again. */
+  /** Milliseconds of life after which the next wait is the first again. */
   readonly resetMs: number
 }
 
 /** A thread or a process. */
 export interface Endable {
-  /** Calls back when it has ended, before what is open on it fails; at once if it has. */
+  /** Calls back when it has ended, before the calls that are open on it fail; at once if it has ended already. */
   whenEnded(callback: (problem: string) => void): void
 }
 
@@ -19,9 +19,9 @@ export interface RestartingOptions<S> {
   readonly pace: RestartPace
   readonly clock: Clock
   readonly log: Logger
-  /** On each log line: model, version and instance. */
+  /** Fields of each log line: model, version and instance. */
   readonly fields: LogFields
-  /** Starts another one. @param signal - aborts when it is no longer wanted. */
+  /** Starts a further thread or process. @param signal - aborts when it is no longer wanted. */
   readonly start: (signal: AbortSignal) => Promise<S>
 }
 
@@ -32,7 +32,7 @@ export interface RestartingOptions<S> {
 export class Restarting<S extends Endable> {
   readonly #o: RestartingOptions<S>
   readonly #closing = new AbortController()
-  /** The one that lives; undefined while there is none, and from `close` on. A field, because each request reads it. */
+  /** The thread or process that lives; undefined while none does, and from `close` on. A field, because each request reads it. */
   live: S | undefined
   #next: Promise<S>
   #failures = 0
@@ -43,7 +43,7 @@ export class Restarting<S extends Endable> {
     this.#adopt(first)
   }
 
-  /** Resolves with the one that lives or comes next. @throws ServeError ENGINE_STOPPED if it does not start, or after `close`. */
+  /** Waits for the thread or process that lives or comes next. @throws ServeError ENGINE_STOPPED if it does not start, or after `close`. */
   async next(): Promise<S> {
     this.#closing.signal.throwIfAborted()
     const session = await this.#next
@@ -51,7 +51,7 @@ export class Restarting<S extends Endable> {
     return session
   }
 
-  /** Starts no other. @returns the one that is left to end, if there is one. */
+  /** Stops restarting. @returns the thread or process that is left to be ended, if one lives. */
   async close(): Promise<S | undefined> {
     this.live = undefined
     this.#closing.abort(new ServeError('ENGINE_STOPPED', 'the model is being unloaded'))

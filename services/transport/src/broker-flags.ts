@@ -110,7 +110,7 @@ const FLAG_NAMES: BrokerNaming = {
 }
 
 /**
- * Reads the flags as options. Secrets are read from their files at each connect, so that they may be rotated; here they are
+ * Makes options of the flags. Secrets are read from their files at each connect, so that they may be rotated; here they are
  * only tried.
  *
  * @throws ServeError FLAG_INVALID that names the flag, what came and what was wanted.

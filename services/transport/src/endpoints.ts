@@ -27,7 +27,7 @@ export interface BrokerOptions {
   }
 }
 
-/** The load that a member says in heartbeats. */
+/** The load of a member, as its heartbeats say it. */
 export interface MemberLoad {
   readonly inFlight: number
   readonly queued: number
@@ -44,14 +44,16 @@ export type Question = (typeof QUESTIONS)[number]
 
 export interface AskOptions {
   readonly signal: CancelSignal
-  /** For the answer; 5 s if absent. */
+  /** Milliseconds for the answer to come; 5 s if absent. */
   readonly timeoutMs?: number
 }
 
 /** Questions beside inference; JSON in, JSON out, one question and one answer, of any size up to `answerBytes`. */
 export interface MemberQuestions {
   /**
-   * @throws ServeError: what the member answered, or STEP_UNAVAILABLE, STEP_LOST if it cannot be asked; MALFORMED_MESSAGE for a
+   * Asks a member and waits for its answer.
+   *
+   * @throws ServeError: the member's own error, or STEP_UNAVAILABLE, STEP_LOST if it cannot be asked; MALFORMED_MESSAGE for a
    * description that is not the one that the step's heartbeats name.
    */
   ask(member: string, question: Question, argument: unknown, o: AskOptions): Promise<unknown>
@@ -82,7 +84,7 @@ export interface RouterCalls {
 /** A member's connection to the broker. */
 export interface BrokerCounts {
   readonly isUp: boolean
-  /** How often it came to be there. */
+  /** Number of times that it came to be there. */
   readonly connects: number
   /** Bytes of the messages that were published on each connection. */
   readonly sentBytes: { readonly control: number; readonly data: number }
@@ -104,16 +106,16 @@ export interface StepEndpointOptions {
   /** Takes connections of routers without the broker between. */
   readonly direct?: DirectOptions | undefined
   readonly member: string
-  /** Finds the executor of what other members execute here. */
+  /** Finds the executor of a model version for the calls of other members. */
   readonly executor: FindExecutor
   /** Answers `describe`: what the step serves now, as JSON. It changes only as `onChange` says. */
   describe(): unknown
   /** Answers every other question. */
   readonly answer: AnswerQuestion
-  /** The served revisions now. */
+  /** Lists the revisions that the step serves now. */
   revisions(): readonly (readonly [string, number, string])[]
   load(): MemberLoad
-  /** Calls the listener when the description, revisions or load that matter change. @returns ends it. */
+  /** Has the listener called when the description or the revisions change, or the load so that it matters. @returns ends it. */
   onChange(listener: () => void): () => void
 }
 
@@ -147,11 +149,11 @@ export interface RouterEndpointOptions {
   readonly answer: AnswerQuestion
   /** Answers `describe`: what other routers should know of this one, as JSON; the same object as long as it is the same. */
   describe(): object
-  /** Another router appeared that stays, or what it says of itself changed: ask it. */
+  /** Called when another router has appeared and stays, or describes itself differently: ask it. */
   routerChanged(member: string): void
-  /** A step appeared, or what it serves changed: ask it. */
+  /** Called when a step has appeared or serves something else: ask it. */
   stepChanged(member: string, revisions: readonly (readonly [string, number, string])[]): void
-  /** A step is gone (said so, or dead). */
+  /** Called when a step has left or is dead. */
   stepGone(member: string, error: ServeError): void
 }
 
@@ -169,7 +171,7 @@ export interface RouterEndpoint extends MemberQuestions {
   readonly direct: readonly string[]
   /** The other routers of the repository. */
   readonly routers: readonly string[]
-  /** A model version of a step. */
+  /** Gives the executor of a model version of a step. */
   readonly executor: FindReplicaExecutor
   drain(o: { readonly signal: AbortSignal }): Promise<void>
   close(): Promise<void>

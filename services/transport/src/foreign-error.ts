@@ -1,4 +1,4 @@
-/** A property of an error that a library threw; undefined if it has none. */
+/** Reads a property of an error that a library threw; undefined if it has none of that name. */
 export function propertyOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { TransportEvents } from './log-events.ts'
 
-/** Bytes that came, and where; `bytes` are the receiver's. */
+/** Bytes that came, and the subject on which; `bytes` belong to the receiver. */
 export interface CameBytes {
   readonly subject: string
   readonly bytes: Uint8Array
@@ -10,7 +10,7 @@ export interface CameBytes {
 /** A hostile member must not fill the log: one line in that time tells of all. */
 const LOG_EVERY_MS = 10_000
 
-/** Counts messages that are none of ours, damaged or foreign, and says so now and then. */
+/** Counts messages that cannot be read, damaged or foreign, and logs the count at intervals. */
 export class IgnoredMessages {
   readonly #events: TransportEvents
   #count = 0
@@ -20,7 +20,7 @@ export class IgnoredMessages {
     this.#events = events
   }
 
-  /** Decodes a message. One that cannot be read is a stranger's, and changes nothing. @returns undefined for it. */
+  /** Decodes a message. @returns undefined, and counts it, if it cannot be read. */
   decode<T>(
     now: number,
     { subject, bytes }: CameBytes,

@@ -9,7 +9,7 @@ export type ConnectionRole = 'control' | 'data'
 /** Why an engine did not execute what it took. */
 const OF_ENGINES: ReadonlySet<Reason> = new Set<Reason>(['ENGINE_FAILED', 'ENGINE_STOPPED'])
 
-/** Every log line of this package has a name here. */
+/** Writes the log lines of this package, each by a method with its name. */
 export class TransportEvents {
   readonly #log: Logger
   readonly #ofCalls: Logger
@@ -20,7 +20,7 @@ export class TransportEvents {
     this.#ofCalls = ofCalls
   }
 
-  /** Lines name other members as `member`; those come and go, and say so, as often as they like. */
+  /** Makes the events of a member, with a limit of lines: its lines name others as `member`, and those come and go as often as they like. */
   static ofMember(o: { readonly member: string; readonly log: Logger; readonly clock: Clock }) {
     const log = o.log.child({ self: o.member })
     const limit = { clock: o.clock }
@@ -107,8 +107,8 @@ export class TransportEvents {
   }
 
   /**
-   * A call that was executed here, or should have been. A failure of the engine is told too: its cause, such as the exception of a
-   * Python model, is otherwise only in the answer.
+   * Logs the failure of a call that was executed here, or should have been. Engines' failures too: their cause, such as the
+   * exception of a Python model, is otherwise only in the answer.
    */
   callFailed(envelope: Envelope, error: ServeError): void {
     const { model, version, step, context, traceparent } = envelope

@@ -26,11 +26,11 @@ export interface Replica extends ReplicaSpeed {
    * `inFlight -= 1`, once, when the envelope is answered or given up.
    */
   inFlight: number
-  /** Time that these are expected to take, in whole microseconds. Who takes a place for some work subtracts that too. */
+  /** Whole microseconds that these are expected to take. The one that gives a place back subtracts the work of its request too. */
   workUs: number
   /** Undefined for a replica of this process, which announces none. */
   load: AnnouncedLoad | undefined
-  /** `inFlight` when the load was announced: what was sent since, it cannot count. */
+  /** `inFlight` when the load was announced, which cannot count what was sent since. */
   inFlightThen: number
 }
 
@@ -56,7 +56,7 @@ export class ReplicaPlaces {
    * if no other is there: the announcement is some time old, and the replica refuses what it cannot take. Of many some are compared.
    *
    * @param o.avoid - replicas that are taken only if there is no other.
-   * @param o.workUs - what the request is expected to take, in whole microseconds; 1 if absent.
+   * @param o.workUs - whole microseconds that the request is expected to take; 1 if absent.
    */
   acquire(revision: ServedRevision, o: AcquireOptions = {}): Replica | undefined {
     const members = this.byRevision.get(revisionKey(revision))
@@ -118,7 +118,7 @@ function announced({ load }: Replica): number {
   return load === undefined ? 0 : load.inFlight + load.queued
 }
 
-/** A space occurs in no model name, so that the parts cannot run into one another. */
+/** Makes the key of a revision. No model name has a space, so two revisions never have one key. */
 export function revisionKey(served: ServedRevision): string {
   return `${served.model} ${served.version} ${served.revision}`
 }

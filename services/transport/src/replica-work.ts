@@ -16,7 +16,7 @@ const MOST_US = 2 ** 40
 export interface ReplicaSpeed {
   /** Ratio of the time that its requests take to the time that they take anywhere; 1 at first. */
   slowness: number
-  /** Something was learnt of it since the last heartbeat. */
+  /** Whether an answer told its speed since the last heartbeat. */
   hasAnswered: boolean
 }
 
@@ -24,7 +24,7 @@ export interface ReplicaSpeed {
 export interface Work {
   /** Whole microseconds, so that sums are exact. */
   readonly us: number
-  /** By which it was looked up; 0 if it was not. */
+  /** Size class of the inputs, by which it was looked up; 0 if it was not. */
   readonly size: number
 }
 
@@ -43,7 +43,10 @@ export class ReplicaWork {
   /** By key of the revision, by size: microseconds; 0 while none is known. The first is the mean of all sizes. */
   readonly #means = new Map<string, Float64Array>()
 
-  /** @param inputs - what counts is the next power of two of their bytes. @returns 1 us while no answer is known. */
+  /**
+   * Estimates the work of a request from its revision and the size of its inputs, rounded to powers of two.
+   * @returns 1 us while no answer is known.
+   */
   expect(key: string, inputs: readonly Pick<NamedTensor, 'data'>[]): Work {
     let bytes = 0
     for (const { data } of inputs) bytes += data.byteLength
@@ -54,7 +57,7 @@ export class ReplicaWork {
     return { us: 2 ** Math.max(0, Math.round(Math.log2(us))), size }
   }
 
-  /** @param times - of an answer; nothing is learnt without. */
+  /** Learns from the times of an answer; without times it learns nothing. */
   learn(
     { pin: { key }, work: { size }, replica }: WeighedPlace,
     times: StepTimes | undefined,
@@ -100,9 +103,7 @@ export class ReplicaWork {
   }
 }
 
-/**
- * At each heartbeat: one that gets no work because it was slow is forgotten to be so within some ten seconds, and is tried again.
- */
+/** Brings the slowness of a replica without answers nearer to 1. At each heartbeat: within some ten seconds a slow replica is tried again. */
 export function forgive(replica: ReplicaSpeed): void {
   if (!replica.hasAnswered) replica.slowness += REPLICA_WEIGHT * (1 - replica.slowness)
   replica.hasAnswered = false

@@ -7,14 +7,14 @@ export interface FailedAttempt {
   readonly error: ServeError
   readonly executed: Executed
   readonly times: StepTimes | undefined
-  /** A response of it has been passed on. */
+  /** Whether a response of the attempt has been passed on. */
   readonly hasResponded: boolean
   /** Counts from 1. */
   readonly tries: number
 }
 
 export interface RetryOptions {
-  /** @returns after how many milliseconds to try again; undefined for not at all. */
+  /** Decides whether to try again. @returns milliseconds to wait before; undefined for no further attempt. */
   delayMs(failed: FailedAttempt): number | undefined
   /** Begins the next attempt. It does not throw. */
   again(): void

@@ -6,8 +6,7 @@ type WithoutSender<T> = T extends Message ? Omit<T, 'from'> : never
 export type OutgoingMessage = WithoutSender<Message>
 
 /**
- * Sends a message to a member. What cannot be sent now, because the broker is away, is lost.
- * @throws ServeError if the message cannot be encoded: MESSAGE_TOO_LARGE, MALFORMED_MESSAGE. Only offers and responses can be
- * so.
+ * Sends a message to a member. While the broker is away it is lost.
+ * @throws ServeError MESSAGE_TOO_LARGE, MALFORMED_MESSAGE for an offer or a response that cannot be encoded; others always can.
  */
 export type SendMessage = (to: string, message: OutgoingMessage) => void

@@ -8,7 +8,7 @@ import {
 } from './replica-places.ts'
 import { forgive } from './replica-work.ts'
 
-/** Which of the revisions that a replica serves may be asked of it. */
+/** Decides whether a revision that a replica serves may be asked of it. */
 export type MayUse = (replica: string, served: ServedRevision) => boolean
 
 /** A replica as the directory has it. */
@@ -30,13 +30,13 @@ export class StepDirectory {
   #waiting = new Set<() => void>()
   #mayUse: MayUse | undefined
 
-  /** From now on only what `mayUse` allows is asked of replicas; `review` follows when it changes its mind. */
+  /** Asks of replicas, from now on, only what `mayUse` allows. Call `review` when its answers change. */
   restrict(mayUse: MayUse): void {
     this.#mayUse = mayUse
     this.review()
   }
 
-  /** Asks again what may be used of the replica, of all if absent. */
+  /** Asks `mayUse` again about the revisions of a replica, or of all if absent. */
   review(replica?: string): void {
     for (const member of this.#members.values()) {
       if (replica !== undefined && member.address.replica !== replica) continue
@@ -67,7 +67,7 @@ export class StepDirectory {
     this.#reindex()
   }
 
-  /** Replaces what the replica says of its load. */
+  /** Replaces the load of a replica by what it says now. */
   report(replica: string, load: AnnouncedLoad): void {
     const member = this.#members.get(replica)
     if (member === undefined) return
@@ -76,7 +76,7 @@ export class StepDirectory {
     if (member.inFlight === 0) forgive(member)
   }
 
-  /** No new envelopes go there unless it takes it back; what is in flight stays counted. */
+  /** Sends no new envelopes to a replica while it drains; what is in flight stays counted. */
   drain(replica: string, isDraining = true): void {
     const member = this.#members.get(replica)
     if (member === undefined || member.isDraining === isDraining) return
@@ -84,7 +84,7 @@ export class StepDirectory {
     this.#reindex()
   }
 
-  /** No new envelopes go there while it is suspect. */
+  /** Sends no new envelopes to a replica while it is suspect. */
   suspect(replica: string, isSuspect: boolean): void {
     const member = this.#members.get(replica)
     if (member === undefined || member.isSuspect === isSuspect) return
@@ -92,12 +92,12 @@ export class StepDirectory {
     this.#reindex()
   }
 
-  /** Undefined for one that is not known. */
+  /** Finds what is known of a replica; undefined if nothing is. */
   find(replica: string): KnownReplica | undefined {
     return this.#members.get(replica)
   }
 
-  /** False for a replica that drains or is not known. */
+  /** Tells whether a replica takes new work: it is known and does not drain. */
   takesWork(replica: string): boolean {
     return this.#members.get(replica)?.isDraining === false
   }
@@ -112,9 +112,9 @@ export class StepDirectory {
   }
 
   /**
-   * Waits while all that serve the revision are suspect.
+   * Waits for a suspect that serves the revision to recover or go.
    *
-   * @param callback - called once, as soon as who takes work has changed in any way.
+   * @param callback - called once, as soon as any replica begins or ceases to take work.
    * @returns stops waiting; undefined if no suspect serves the revision, so that there is nothing to wait for.
    */
   whenDecided(revision: ServedRevision, callback: () => void): (() => void) | undefined {

@@ -12,7 +12,7 @@ interface Family {
   }[]
 }
 
-/** How a member reaches others, for a scrape; without a direct transport nothing of that. */
+/** Makes the metric families for how a member reaches others; those of direct connections only if it has a direct transport. */
 export function transportFamilies(counts: TransportCounts): readonly Family[] {
   return [
     ...brokerFamilies(counts),

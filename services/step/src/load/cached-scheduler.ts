@@ -6,11 +6,11 @@ import type { Scheduler } from '../execution/scheduler.ts'
 import type { StepSettings } from '../step-options.ts'
 
 export interface CachedScheduler extends Pick<Scheduler, 'execute'> {
-  /** Resolves when no request waits for the cache any longer: all that came were answered, or are the scheduler's. */
+  /** Waits until no request waits for the cache: each was answered, or went on to the scheduler. */
   settled(): Promise<unknown>
 }
 
-/** Whether the responses of a model are cached. @param cache - absent if the process has none. */
+/** Tells whether the responses of a model are cached. @param cache - absent if the process has none. */
 export function isCached({ response_cache: own }: ModelConfig, cache: object | undefined): boolean {
   return cache !== undefined && own?.enable === true
 }

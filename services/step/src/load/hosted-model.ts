@@ -12,9 +12,9 @@ export interface Serving extends CheckedScheduler {
   readonly statistics: StatisticsRecorder
   /** Present with a rate limiter; closed after `loaded`. */
   readonly limits?: InstanceLimits | undefined
-  /** Requests that can execute at the same time. */
+  /** Number of requests that can execute at the same time. */
   readonly slots: number
-  /** How long the load took, warm-up included. */
+  /** Seconds that the load took, warm-up included. */
   readonly loadSeconds: number
 }
 
@@ -54,7 +54,7 @@ export interface HostedModel {
    * served.
    */
   readonly filesDigest?: string
-  /** Gives back the files that it was loaded from, once no version of it is in memory. */
+  /** Lets go of the files that it was loaded from. To be called once no version of it is in memory. */
   readonly release: () => Promise<void>
 }
 
@@ -67,7 +67,7 @@ export async function closeServing({ loaded, limits }: ClosedServing): Promise<v
   }
 }
 
-/** True if a load of it succeeded and it was not unloaded since. */
+/** Tells whether a load of the model succeeded and it was not unloaded since. */
 export function isServed(model: HostedModel | undefined): boolean {
   return model !== undefined && model.digest !== ''
 }

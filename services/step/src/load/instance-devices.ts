@@ -13,7 +13,7 @@ import {
  * the CPU.
  */
 
-/** Finds the defaults of instance groups on this machine. Looks for devices only where a group may want some. */
+/** Finds the defaults of instance groups on this machine. Looks for devices only if a group may want one. */
 export async function toNormaliseOptions(
   config: ModelConfig,
   engine: Engine | undefined,
@@ -26,7 +26,7 @@ export async function toNormaliseOptions(
 }
 
 /**
- * Holds the instance groups of a normalised configuration against what is there.
+ * Refuses instance groups of a normalised configuration that want devices which are not there.
  *
  * @throws ServeError DEVICE_UNAVAILABLE that says what was found, CONFIG_INVALID for what else is wrong with inputs, outputs and
  * groups.
@@ -49,7 +49,7 @@ export async function requireDevices(
   throw noGpusAvailable({ model: config.name, group: group?.name ?? '', found: all })
 }
 
-/** Whether what the process was given stays idle, because no group of the model wants it. */
+/** Tells whether devices that the process was given stay idle, because no group of the model wants them. */
 export function leavesIdle(config: ModelConfig, devices: Devices): boolean {
   const isForCpu = config.instance_group.every(({ kind }) => kind === 'KIND_CPU')
   return devices.accelerator !== undefined && isForCpu

@@ -5,7 +5,7 @@ import { plainName } from '@tutti/model-config'
 /** A load, and the bounds of loads. */
 interface LimitedLoad {
   readonly clock: Clock
-  /** Milliseconds by model, as in BeyondConfig. */
+  /** Milliseconds that a load may take, by model, as in BeyondConfig. */
   readonly loadLimits?: ReadonlyMap<string, number>
   /** Name of the model. */
   readonly name: string
@@ -13,7 +13,7 @@ interface LimitedLoad {
   readonly signal: AbortSignal
 }
 
-/** Bounds a load by the `timeouts.load` of its Model, from now until `end`; without one it may take as long as it takes. */
+/** Bounds a load by the `timeouts.load` of its Model, from now until `end`; without that field there is no bound. */
 export function limitLoad({ clock, loadLimits, name, signal }: LimitedLoad): {
   readonly signal: AbortSignal
   readonly end: () => void

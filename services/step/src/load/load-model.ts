@@ -15,10 +15,10 @@ import {
 } from './prepare-model.ts'
 import { formsNoBatches, ineffectiveSettings } from './supported-settings.ts'
 
-/** The result of a load: the model as it is now, and why it does not serve if so. */
+/** The result of a load: the model as it is now, and the error if it does not serve. */
 export interface LoadOutcome {
   readonly model: HostedModel
-  /** As the load request gets it. Absent if every version is READY. */
+  /** Error that the load request gets. Absent if every version is READY. */
   readonly error?: ServeError
 }
 
@@ -66,7 +66,7 @@ export async function loadModel(
   return loadVersions(prepared, numbers, { name, digest, filesDigest, release }, o)
 }
 
-/** A model of which nothing can be loaded. @param release - gives back the files that it was read from. */
+/** Makes the entry of a model of which nothing can be loaded. @param release - lets go of the files that it was read from. */
 export function refusedModel(
   name: string,
   reason: string,
@@ -169,7 +169,7 @@ async function hostVersion(
   }
 }
 
-/** Why a version is UNAVAILABLE, as the repository index prints it: `<Code>: <text>`, with Triton's code names (triton-semantics 3.5). */
+/** Writes why a version is UNAVAILABLE, as the repository index prints it: `<Code>: <text>`, with Triton's code names (triton-semantics 3.5). */
 export function loadReason(error: unknown): string {
   const { code, message } = ServeError.from(error)
   if (code === 'UNIMPLEMENTED') return `Unsupported: ${message}`
@@ -177,7 +177,7 @@ export function loadReason(error: unknown): string {
   return `${words.charAt(0)}${words.slice(1).toLowerCase()}: ${message}`
 }
 
-/** Releases a version's engine. An error there is logged: the version is gone in any case. */
+/** Closes a version that is no longer served. An error is logged, not thrown: the version is gone in any case. */
 export async function unloadVersion(
   model: string,
   version: HostedVersion,

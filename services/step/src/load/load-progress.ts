@@ -1,7 +1,7 @@
 import { type Clock, repeat } from '@tutti/chassis'
 import type { StepEvents } from '../log-events.ts'
 
-/** A load that was requested. */
+/** A load that was requested, as LoadProgress shows it. */
 export interface ShownLoad {
   readonly model: string
   /** Tells that the load no longer waits for another model. */
@@ -13,7 +13,7 @@ const TELL_MS = 5000
 /** Models that a line names. */
 const NAMED = 4
 
-/** Logs every 5 s how far the loads are, from when there are some until there are none. */
+/** Logs every 5 s how far the loads are, while there are any. */
 export class LoadProgress {
   readonly #clock: Pick<Clock, 'now' | 'setTimer'>
   readonly #events: Pick<StepEvents, 'modelsLoading'>

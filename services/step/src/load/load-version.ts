@@ -37,7 +37,7 @@ import {
 import { warmUp } from './warm-up.ts'
 
 export interface VersionLoadOptions extends StepSettings {
-  /** The calls that the models may make to the server. */
+  /** Services of the server that the models may call. */
   readonly host: ModelHost
 }
 
@@ -109,7 +109,7 @@ export async function loadVersion(
   }
 }
 
-/** Puts together what a loaded version's config asks for: queue, batching, order, rules for outputs. */
+/** Builds the scheduler that a loaded version's configuration asks for: its queue, batching, order, and rules for outputs. */
 export function buildScheduler(o: SchedulerOptions): Scheduler {
   const scheduler = new Scheduler(chooseParts(o))
   o.limits?.onTurn(() => scheduler.pump())

@@ -48,7 +48,7 @@ export class ModelLoader {
     this.#progress = new LoadProgress(o.settings.clock, o.events)
   }
 
-  /** Loads of models of the repository that failed so far. One with overrides that fails may be its client's fault, and is not counted. */
+  /** Number of loads of the repository's models that have failed. A load with overrides is not counted: its client may be at fault. */
   get failures(): number {
     return this.#failures
   }
@@ -77,7 +77,7 @@ export class ModelLoader {
     return done
   }
 
-  /** Takes a model out of service; what it has accepted is finished in the background. Unknown names are no error. */
+  /** Takes a model out of service; requests that it has accepted are finished in the background. Unknown names are no error. */
   unload(name: string): void {
     this.#overtake(name)
     this.#dependencies.table.unload(name)

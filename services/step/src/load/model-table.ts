@@ -15,7 +15,7 @@ export interface TableDependencies extends Pick<StepSettings, 'metrics' | 'unpin
 interface Retired {
   readonly pin: PinnedVersion
   readonly serving: Serving
-  /** The same revision is served anew: requests that pinned it may go there. */
+  /** Resolves when the same revision is served anew: requests that pinned it may go there. */
   readonly replaced: PromiseWithResolvers<void>
 }
 
@@ -69,19 +69,19 @@ export class ModelTable {
     return [...this.byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  /** [model, version, revision] of versions that still execute requests that pinned them, after they were replaced or unloaded. */
+  /** Versions, as [model, version, revision], that were replaced or unloaded and still execute requests that pinned them. */
   get retiredPins(): readonly (readonly [string, number, string])[] {
     const pins = [...this.#retiredByPin.values()].map(({ pin }) => pin)
     return pins.map(({ model, version, revision }) => [model, version, revision])
   }
 
-  /** Everything in memory, retired or not. */
+  /** All versions in memory, retired ones too. */
   get servings(): readonly Serving[] {
     const versions = [...this.byName.values()].flatMap((model) => [...model.versions.values()])
     return [...versions, ...this.#retiredByPin.values()].flatMap(({ serving }) => serving ?? [])
   }
 
-  /** From now on the model is this one; what was in its place is retired, and listed until it is gone if nothing replaces it. */
+  /** Puts a model in the place of the one with its name. Versions of that one are retired, and listed until they are gone if none replaces them. */
   put(next: HostedModel): void {
     const before = this.byName.get(next.name)
     const versions = new Map(next.versions)

@@ -21,20 +21,20 @@ import {
 import type { StepSettings } from '../step-options.ts'
 import { toNormaliseOptions } from './instance-devices.ts'
 
-/** A model whose configuration stands; what its engine says of each version is still to be asked. */
+/** A model whose configuration is valid, before its engine is asked about each version. */
 export interface PreparedModel {
   readonly model: RepositoryModel
-  /** Normalised, as it is without an engine. */
+  /** Normalised, without what an engine would add. */
   readonly config: ModelConfig
   readonly input: CompletionInput
-  /** Not normalised. */
+  /** Configuration before it was normalised. */
   readonly written: ModelConfig
 }
 
-/** A version whose configuration stands; it is still to be loaded. */
+/** A version whose configuration is valid, before it is loaded. */
 export interface PreparedVersion {
   readonly model: RepositoryModel
-  /** Completed by what the version itself says, and normalised. */
+  /** Configuration, completed by what the version's files say, and normalised. */
   readonly config: ModelConfig
   readonly labels: Readonly<Record<string, readonly string[]>>
 }
@@ -46,7 +46,7 @@ type PrepareOptions = Pick<
   StepSettings,
   'engines' | 'autoComplete' | 'defaultMaxBatchSize' | 'devices' | 'unbatched'
 > & {
-  /** As EngineOptions'. */
+  /** Aborts when the model is no longer wanted or its time is over, as in EngineOptions. */
   readonly signal?: AbortSignal
 }
 
@@ -77,7 +77,7 @@ export async function prepareModel(
 }
 
 /**
- * Completes the configuration by what a version says, as Triton does while it loads one, and validates it.
+ * Completes the configuration by what a version's files say, as Triton does while it loads one, and validates it.
  *
  * @throws ServeError with Triton's text: a failure of this version.
  */
@@ -136,7 +136,7 @@ export async function readConfig(
 }
 
 /**
- * The configuration with which the latest version of a model would be loaded.
+ * Finds the configuration with which the latest version of a model would be loaded.
  *
  * @returns undefined for an ensemble.
  * @throws ServeError as `prepareModel` and `prepareVersion`.

@@ -14,7 +14,7 @@ const MAX_SEQUENCES = 65_536
 const MAX_WARM_UP_ROWS = 1_000_000
 
 /**
- * Refuses what the schedulers here cannot do.
+ * Refuses settings that the schedulers here do not have.
  * @throws ServeError UNSUPPORTED that names the field.
  */
 export function requireSupported(config: ModelConfig): void {
@@ -38,7 +38,7 @@ export function requireSupported(config: ModelConfig): void {
   }
 }
 
-/** Refuses to share an interpreter where there is none. @throws ServeError CONFIG_INVALID that names the field of the Model. */
+/** Refuses to share an interpreter if the engine has none that can be shared. @throws ServeError CONFIG_INVALID that names the field of the Model. */
 export function requireShareable(config: ModelConfig, engine: Engine): void {
   if (engine.sharesInterpreters === true) return
   const field = 'instances.sharedInterpreter'
@@ -55,7 +55,7 @@ export function countInstances(config: ModelConfig): number {
   return total
 }
 
-/** Requests of a normalised config that can execute at the same time: one per instance, or a full batch where a batcher makes them. */
+/** Counts the requests that a normalised config lets execute at the same time: one per instance, or a full batch where a batcher makes them. */
 export function countSlots(config: ModelConfig): number {
   const isBatched = config.dynamic_batching !== undefined || config.sequence_batching !== undefined
   const batch = isBatched ? Math.max(1, config.max_batch_size) : 1
@@ -69,7 +69,7 @@ function requireWithin(config: ModelConfig, field: string, got: number, most: nu
 }
 
 /**
- * Settings that are legal and do nothing, as in a Triton that is started without the flag that turns them on.
+ * Finds settings that are legal and do nothing, as in a Triton that is started without the flag that turns them on.
  *
  * @param o - the flags that were given.
  * @returns the field and the flag.
@@ -101,7 +101,7 @@ export function ineffectiveSettings(
   return settings.flatMap(([field, flag, isSet]) => (isSet ? [[field, flag] as const] : []))
 }
 
-/** Whether a batcher is asked for where there is no batch dimension. Triton loads such a model too, and its delay holds up no request. */
+/** Tells whether a model asks for a batcher but has no batch dimension. Triton loads such a model too, and its delay holds up no request. */
 export function formsNoBatches({ dynamic_batching, max_batch_size }: ModelConfig): boolean {
   return dynamic_batching !== undefined && max_batch_size === 0
 }

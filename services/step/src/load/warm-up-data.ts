@@ -10,9 +10,9 @@ import {
 } from '@tutti/tensor'
 
 export interface WarmUpData {
-  /** The shape gets a leading 1; `dims` never holds the batch. */
+  /** Whether the shape gets a leading 1 for the batch; `dims` never has it. */
   readonly hasBatch: boolean
-  /** Uniform in [0, 1). */
+  /** Makes a number, uniform in [0, 1). */
   readonly random: () => number
   /** Reads a sample's file. */
   readonly read: (filename: string) => Promise<Uint8Array>

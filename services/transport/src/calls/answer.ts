@@ -65,7 +65,7 @@ export class Answer {
     this.#sentAt = now
   }
 
-  /** The final response is here, sent or not; or none is wanted. */
+  /** True once the final response is here, sent or not, and once no further one is wanted. */
   get hasFinal(): boolean {
     return this.#hasFinal
   }
@@ -78,7 +78,7 @@ export class Answer {
     return this.#sentAt
   }
 
-  /** Since when the caller takes nothing of what is there for it; undefined if there is nothing. */
+  /** Time since which the caller has taken nothing of what waits for it; undefined if nothing waits. */
   get untakenSince(): number | undefined {
     const isCallersTurn = this.#queue.length > 0 || this.#hasFinal
     return isCallersTurn ? Math.max(this.#takenAt, this.#sentAt) : undefined
@@ -106,14 +106,14 @@ export class Answer {
     this.add(now, times === undefined ? last : { ...last, times })
   }
 
-  /** As ResponseSink's: undefined if a further response would go out at once, or be dropped. */
+  /** Tells, as ResponseSink's `ready`, when a further response may come: undefined if it would go out at once, or be dropped. */
   ready(): Promise<void> | undefined {
     if (this.#maySendNow()) return undefined
     this.#gate ??= new ReadyGate()
     return this.#gate.wait()
   }
 
-  /** The caller allows that many responses in all, and has read those below what it allowed first. */
+  /** Takes the caller's word that it allows `responses` in all. It has read as many as exceed those that it allowed at first. */
   grant(now: number, responses: number): void {
     const read = this.#window.grant(responses)
     if (read === undefined) return
@@ -133,14 +133,14 @@ export class Answer {
     }
   }
 
-  /** Sends a tensor again from there. */
+  /** Sends the tensor of a transfer again, from `offset` on. */
   resend(transfer: number, offset: number): void {
     for (const { tensors } of this.#held.values()) tensors.resend(transfer, offset)
   }
 
   /**
-   * A caller that still asks long after it should have had what was sent has lost some of it.
-   * @param received - responses that it has.
+   * Tells whether the caller has lost part of the answer: it still asks, long after it should have had what was sent.
+   * @param received - number of responses that it says it has.
    */
   isLost(now: number, received: number): boolean {
     const isFinalSent = this.#hasFinal && this.#queue.length === 0
@@ -152,7 +152,7 @@ export class Answer {
     return now - Math.max(this.#sentAt, this.#takenAt) >= (areSent ? 2 * stallMs : waitMs + stallMs)
   }
 
-  /** Lets go of all that is held. */
+  /** Drops the responses that wait or are held, and gives their bytes back. No further one is taken. */
   forget(): void {
     for (const response of this.#held.values()) this.#letGo(response)
     this.#held.clear()

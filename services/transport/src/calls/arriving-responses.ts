@@ -78,7 +78,7 @@ export class ArrivingResponses {
     this.retry(now)
   }
 
-  /** Goes on as far as there is memory. */
+  /** Lets further responses arrive, as far as there is memory for them. */
   retry(now: number): void {
     for (;;) {
       const next = this.#responses.get(this.#nextToOpen)
@@ -91,7 +91,7 @@ export class ArrivingResponses {
     this.#deliver(now)
   }
 
-  /** The index of the response that has waited for memory for so long; undefined if none has. */
+  /** Finds the response that has waited for memory for `forMs`. @returns its index; undefined if none has. */
   lacksMemory(now: number, forMs: number): number | undefined {
     const since = this.#waitingSince
     return since !== undefined && now - since >= forMs ? this.#nextToOpen : undefined
@@ -108,7 +108,7 @@ export class ArrivingResponses {
     send(to, { type: 'response-credit', call, responses: this.#granted, received })
   }
 
-  /** The call has ended: gives back what its responses have reserved. */
+  /** Drops all responses of a call that has ended, and gives back the bytes that they reserved. */
   forget(now: number): void {
     const { to } = this.#call
     this.#memory.stopWaiting(this)

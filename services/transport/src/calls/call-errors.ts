@@ -28,7 +28,7 @@ interface CallProblem {
   readonly text: string
 }
 
-/** Tells where a call went, for errors about it. A question is about no model. */
+/** Makes the details of errors about a call: where it went and, unless it is a question, which model it was for. */
 export function callDetails(replica: string, envelope: Envelope): ErrorDetails {
   if (envelope.model === '') return { replica }
   return {
@@ -45,7 +45,7 @@ export function callError({ reason, replica, envelope, text }: CallProblem): Ser
   return new ServeError(reason, text, { details: callDetails(replica, envelope) })
 }
 
-/** The replica cannot have executed. */
+/** Makes the error of a call that ended before the replica can have executed it. */
 export function notExecuted(replica: string, envelope: Envelope, why: string): ServeError {
   return callError({
     reason: 'STEP_UNAVAILABLE',
@@ -55,29 +55,29 @@ export function notExecuted(replica: string, envelope: Envelope, why: string): S
   })
 }
 
-/** The replica had all it needs to execute, so it may have. */
+/** Makes the error of a call that was lost after the replica had all that it needs to execute it. */
 export function maybeExecuted(replica: string, envelope: Envelope, why: string): ServeError {
   const text = `replica '${replica}' ${why}; it may have executed`
   return callError({ reason: 'STEP_LOST', replica, envelope, text })
 }
 
-/** A response that the caller does not expect. */
+/** Makes the error for a response whose index is not the one that comes next, or is not granted. */
 export function outOfTurn({ to, envelope }: MadeCall, index: number, granted: number): ServeError {
   const text = `replica '${to}' sent response ${index} out of turn, ${granted} are granted`
   return callError({ reason: 'RESPONSE_INVALID', replica: to, envelope, text })
 }
 
-/** A response whose tensors do not come. */
+/** Makes the error for a response whose tensors stopped coming. */
 export function stalled({ to, envelope }: MadeCall, index: number): ServeError {
   return maybeExecuted(to, envelope, `stopped sending response ${index}`)
 }
 
-/** A call of a member that this one would not notice going. */
+/** Makes the error for an offer of a member that this one does not know and, knowing so many, cannot watch. */
 export function knowsTooMany(self: string, members: number): ServeError {
   return new ServeError('OVERLOADED', `member '${self}' knows ${members} members already`)
 }
 
-/** Nothing more goes to a broker that takes nothing. */
+/** Makes the error for a call behind more bytes than may wait for the broker or the direct connection. */
 export function queueFull(
   to: string,
   envelope: Envelope,
@@ -87,7 +87,7 @@ export function queueFull(
   return callError({ reason: 'OVERLOADED', replica: to, envelope, text })
 }
 
-/** An input that no replica takes. */
+/** Makes the error for an input that is larger than any member takes. */
 export function tooLargeInput(
   { to, envelope }: MadeCall,
   index: number,
@@ -100,7 +100,7 @@ export function tooLargeInput(
   })
 }
 
-/** Responses that the caller does not read. */
+/** Makes the error that ends an answer whose caller reads it too slowly. */
 export function readsTooSlowly(
   { replica, from, envelope }: AnsweredCall,
   { waiting, bytes }: { readonly waiting: number; readonly bytes: number },
@@ -110,7 +110,7 @@ export function readsTooSlowly(
   return callError({ reason: 'OVERLOADED', replica, envelope, text })
 }
 
-/** A response that the caller never has memory for. */
+/** Makes the error for a response that is larger than this member ever takes. */
 export function tooLargeResponse(
   { to, envelope }: MadeCall,
   size: number,
@@ -120,12 +120,12 @@ export function tooLargeResponse(
   return callError({ reason: 'MESSAGE_TOO_LARGE', replica: to, envelope, text })
 }
 
-/** The response that ends a call with an error. */
+/** Makes the response that ends a call with an error. */
 export function errorResponse(index: number, error: ServeError): WireResponse {
   return { index, final: true, outputs: [], parameters: new Map(), error }
 }
 
-/** Ends a call at its caller, whatever it has had of it. */
+/** Makes the message that ends a call at its caller, whatever responses the caller has had. */
 export function lostMessage(call: number, error: ServeError): OutgoingMessage {
   const response = { index: 0, final: true, outputs: [], parts: [], parameters: new Map() }
   return { type: 'response', call, ...response, error: toWireError(error) }

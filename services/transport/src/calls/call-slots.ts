@@ -7,7 +7,7 @@ import type { Offer } from './call.ts'
 import { callError } from './call-errors.ts'
 import type { TakenCall } from './taken-call.ts'
 
-/** The parts of a member by which it decides what to take. */
+/** The parts of a member that decide whether it takes a call. */
 export interface CallSlotsContext {
   readonly self: string
   readonly settings: EndpointSettings
@@ -51,8 +51,8 @@ export class CallSlots {
   /**
    * Takes a slot and reserves bytes for the inputs.
    *
-   * @param isRunning - an execution of the same call still has its slot.
-   * @returns why not; what can never be is said before what cannot be now.
+   * @param isRunning - whether an execution of the same call still has its slot.
+   * @returns why it cannot; undefined if it has. A problem that stays comes before one that may pass.
    */
   take(offer: Offer, isRunning: boolean): ServeError | undefined {
     const kind = slotKind(offer.envelope)

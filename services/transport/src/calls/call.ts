@@ -11,33 +11,33 @@ import type { InlineLimits } from '../transfers/split-tensors.ts'
 export type Offer = Extract<Message, { type: 'offer' }>
 export type ResponseMessage = Extract<Message, { type: 'response' }>
 
-/** The parts of a member that all its calls use, in both directions. */
+/** The parts of a member that all its calls use, those that it makes and those that it answers. */
 export interface MessagingContext {
   readonly settings: EndpointSettings
   readonly send: SendMessage
   readonly incomingTransfers: IncomingTransfers
   readonly outgoingTransfers: OutgoingTransfers
   readonly inlineLimits: () => InlineLimits
-  /** Bytes of transfers that a member takes unasked, as it announces; 0 of one that was not heard. */
+  /** Bytes of transfers that a member says it takes unasked; 0 for one that has not been heard. */
   readonly unaskedBytes: (member: string) => number
   readonly clock: Clock
 }
 
-/** A response as it crosses processes. */
+/** A response or an error, as it crosses processes. */
 export interface WireResponse extends StepResponse {
   /** Set instead of outputs; an error is always final. */
   readonly error?: ServeError
 }
 
-/** The bytes of a request, as it lends them. */
+/** The bytes of a request's inputs, which the request lends. */
 export interface LentTensors extends Lent {
   readonly tensors: readonly Uint8Array[]
 }
 
-/** Who makes a call of ours, lends its tensors, and hears of it. */
+/** The one that makes a call: lends its tensors, takes its responses, and is told of its end. */
 export interface CallListener extends Lent {
   readonly sink: ResponseSink
-  /** Called once, before the sink has the last. */
+  /** Called once, before the sink gets the final response or the failure. */
   readonly ended: () => void
 }
 

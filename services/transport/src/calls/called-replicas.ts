@@ -58,13 +58,13 @@ export class CalledReplicas {
     return this.#replicas.get(to)?.done ?? []
   }
 
-  /** They have been said. */
+  /** Forgets those calls: the offer has said them. */
   saidDone(to: string): void {
     const replica = this.#replicas.get(to)
     if (replica !== undefined && replica.done.length > 0) replica.done = []
   }
 
-  /** The replica may forget the call, but need not at once. */
+  /** Notes that the replica may forget the call; it is told with the next offer, or at the next tick. */
   done(to: string, call: number): void {
     const done = this.#replicas.get(to)?.done
     if (done !== undefined && done.length < DONE_LIMIT) done.push(call)

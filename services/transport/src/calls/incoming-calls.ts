@@ -9,7 +9,7 @@ import { RecentKeys, TOMBSTONES } from './recent-keys.ts'
 import { type IncomingContext, refusedMessage, TakenCall } from './taken-call.ts'
 import { throwAway } from './throw-away.ts'
 
-/** The parts with which a member takes calls. */
+/** The parts of a member that taking calls needs. */
 export interface IncomingCallsContext extends MessagingContext {
   readonly self: string
   /** Starts an execution; its responses come by `respond`, its end by `ended`. */
@@ -92,17 +92,17 @@ export class IncomingCalls {
     this.#calls.get(key)?.answer.add(now, response)
   }
 
-  /** As ResponseSink's, for the call's execution: undefined if a further response would go out at once, or be dropped. */
+  /** Tells, as ResponseSink's `ready`, when the call's execution may send a further response. */
   ready(key: string): Promise<void> | undefined {
     return this.#calls.get(key)?.answer.ready()
   }
 
-  /** The execution has failed: the error is its last response. */
+  /** Answers the call with the error of its execution, as the last response. */
   failed(now: number, key: string, { error, times }: FailedExecution): void {
     this.#calls.get(key)?.answer.addError(now, error, times)
   }
 
-  /** The execution has ended. One without a final response is an error of its own. */
+  /** Takes the end of an execution. If it gave no final response, the caller gets `error`, or that this is a bug. */
   ended(now: number, key: string, error?: unknown): void {
     const running = this.#running.get(key)
     const call = this.#calls.get(key)
@@ -115,13 +115,13 @@ export class IncomingCalls {
     if (call?.answer.hasFinal === false) call.unanswered(now, error)
   }
 
-  /** The offer is not taken. */
+  /** Refuses an offer: its caller gets the error. */
   reject(offer: Offer, error: ServeError): void {
     throwAway(this.#context.incomingTransfers, offer)
     this.#context.send(offer.from, refusedMessage(offer.call, error))
   }
 
-  /** The caller is dead or has left: its calls are aborted and freed. */
+  /** Aborts and forgets all calls of a caller that is dead or has left. */
   callerGone(now: number, from: string, why: string): void {
     for (const call of this.#calls.values()) {
       if (call.from !== from) continue
@@ -129,7 +129,7 @@ export class IncomingCalls {
     }
   }
 
-  /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
+  /** Ends the calls that need the broker, which is away. @param isReached - true for a member that is reached without it. */
   disconnected(now: number, isReached?: (member: string) => boolean): void {
     for (const call of this.#calls.values()) {
       if (isReached?.(call.from) === true) continue
@@ -140,7 +140,7 @@ export class IncomingCalls {
     }
   }
 
-  /** The broker is back: callers that were not cut off learn what became of their calls. */
+  /** Tells callers how their calls ended while the broker was away. It is back. */
   reconnected(): void {
     for (const { to, message } of this.#untold) this.#context.send(to, message)
     this.#untold = []

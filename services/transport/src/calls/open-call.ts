@@ -14,7 +14,7 @@ import { SentTensors } from './sent-tensors.ts'
 export interface OutgoingContext extends MessagingContext {
   readonly replicas: CalledReplicas
   readonly memory: ResponseMemory
-  /** The call is over. */
+  /** Called once the call is over. */
   readonly ended: (call: OpenCall) => void
 }
 
@@ -152,7 +152,7 @@ export class OpenCall implements ReceivingCall {
     }
   }
 
-  /** There is no responder for the offer. @returns false if the replica has answered it. */
+  /** Takes the broker's word that the offer had no responder. @returns false if the replica has answered it. */
   noResponder(now: number): boolean {
     if (this.#isAccepted) return false
     // After a repeated offer it is unknown whether the first arrived.
@@ -162,7 +162,10 @@ export class OpenCall implements ReceivingCall {
     return true
   }
 
-  /** @returns true if the broker may be about to say that the offer had no responder: nothing is decided then. */
+  /**
+   * Ends the call, whose replica is gone, unless the broker may be about to say that the offer had no responder.
+   * @returns true in that case: the call is still open.
+   */
   replicaGone(now: number, how: Departure): boolean {
     const isOfferOpen = !this.#isAccepted && this.#offers === 1 && this.#inputs.areSent
     if (isOfferOpen && how === 'dead') return true
@@ -177,12 +180,12 @@ export class OpenCall implements ReceivingCall {
     if (!this.#isAccepted && this.#offers === 1) this.offer(now)
   }
 
-  /** Contact with the replica is lost, and it cannot be told. */
+  /** Ends the call when contact with the replica is lost and it cannot be told. */
   cutOff(now: number, why: string): void {
     this.fail(now, this.#lost(why))
   }
 
-  /** Contact with the replica is lost; it is told that no answer is wanted. */
+  /** Ends the call when contact with the replica is lost, and tells it that no answer is wanted. */
   lose(now: number, why: string): void {
     this.giveUp(now, this.#lost(why))
   }
@@ -208,7 +211,7 @@ export class OpenCall implements ReceivingCall {
     this.sink.fail(error, executedBefore(error))
   }
 
-  /** The final response is with the reader. */
+  /** Ends the call well: its reader has the final response. */
   finish(now: number): void {
     this.#context.replicas.done(this.to, this.call)
     this.#end(now)

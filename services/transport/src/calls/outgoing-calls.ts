@@ -63,7 +63,7 @@ export class OutgoingCalls {
     return number
   }
 
-  /** Takes what a replica says. What does not fit one of our calls changes nothing. */
+  /** Takes a replica's message about a call. One that fits none of our calls changes none. */
   on(now: number, message: Message): void {
     const call = this.#calls.get(message.call)
     if (call === undefined) this.#onUnknown(message)
@@ -80,15 +80,15 @@ export class OutgoingCalls {
     for (const call of this.#calls.values()) call.giveUp(now, error)
   }
 
-  /** There is no responder for the offer. @returns the replica, if it is the offer of a call that waits for its answer. */
+  /** Takes the broker's word that the call's offer had no responder. @returns the replica, unless it has answered the offer. */
   noResponder(now: number, number: number): string | undefined {
     const call = this.#calls.get(number)
     return call?.noResponder(now) === true ? call.to : undefined
   }
 
   /**
-   * The replica is dead or has left: nothing more comes from it. One that has left takes nothing after its farewell, and has
-   * said before what it took: an offer that met it too late can go elsewhere.
+   * Ends the calls to a replica that is dead or has left. One that has left said before its farewell which calls it took, so
+   * a call whose offer it has not answered can go elsewhere.
    *
    * @returns calls that are still open, for `lost`: the broker may be about to say that their offer had no responder, and
    * then they can go elsewhere too.
@@ -99,17 +99,17 @@ export class OutgoingCalls {
       .map(({ call }) => call)
   }
 
-  /** Ends those of the calls that have not ended: their replica is gone. */
+  /** Ends those of these calls that are still open: their replica is gone. */
   lost(now: number, numbers: readonly number[]): void {
     for (const number of numbers) this.#calls.get(number)?.lose(now, 'is gone')
   }
 
-  /** A direct connection to the member broke: what was sent to it last may be lost. */
+  /** Makes again the open offers to a member whose direct connection broke, which may have lost them. */
   pathBroken(now: number, member: string): void {
     for (const call of this.#callsTo(member)) call.pathBroken(now)
   }
 
-  /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
+  /** Ends the calls that need the broker, which is away. @param isReached - true for a member that is reached without it. */
   disconnected(now: number, isReached?: (member: string) => boolean): void {
     for (const call of this.#calls.values()) {
       if (isReached?.(call.to) === true) continue
@@ -118,14 +118,14 @@ export class OutgoingCalls {
     }
   }
 
-  /** The broker is back: the replicas stop working for calls that have failed meanwhile. */
+  /** Tells the replicas to stop working for calls that failed while the broker was away. It is back. */
   reconnected(): void {
     const error = toWireError(new ServeError('CANCELLED', 'the broker was away'))
     for (const [call, to] of this.#untold) this.#context.send(to, { type: 'cancel', call, error })
     this.#untold.clear()
   }
 
-  /** As CalledReplicas. */
+  /** Tells replicas which calls are done, as CalledReplicas' `sayDone`. */
   sayDone(isReached?: (member: string) => boolean): void {
     this.#context.replicas.sayDone(isReached)
   }

@@ -38,7 +38,10 @@ export class ReadWindow {
     this.#sent += 1
   }
 
-  /** @param responses - allowed in all. @returns the first that has not been read; undefined if that is not news. */
+  /**
+   * Takes the caller's word that it allows `responses` in all.
+   * @returns the index of the first response that it has not read; undefined if it allowed as many before.
+   */
   grant(responses: number): number | undefined {
     if (responses <= this.#granted) return undefined
     this.#granted = responses

@@ -1,6 +1,6 @@
-/** Calls that are remembered when they have ended, and those that are told of a broken connection. */
+/** Number of ended calls that are remembered, and of calls whose other side is told once the broker is back. */
 export const TOMBSTONES = 65_536
-/** For how long; no message is late by that much. */
+/** Milliseconds for which they are remembered; no message is late by that much. */
 export const TOMBSTONE_MS = 60_000
 
 /** Remembers keys for a while, a bounded number of them: the oldest go first. */

@@ -1,7 +1,7 @@
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import { ByteBudget } from '../transfers/byte-budget.ts'
 
-/** One who waits for memory, and tries again when there may be some. */
+/** The responses of a call, which wait for memory and try again when there may be some. */
 export interface MemoryWaiter {
   retry(now: number): void
 }
@@ -25,7 +25,7 @@ export class ResponseMemory {
     return this.#budget.largest
   }
 
-  /** @returns false if there is not so much: then `waiter` tries again later. */
+  /** Takes bytes for a member's response. @returns false if there are not so many free: then `waiter` tries again later. */
   take(from: string, bytes: number, waiter: MemoryWaiter): boolean {
     const isTaken = this.#budget.take(from, bytes)
     if (!isTaken) this.#waiting.add(waiter)

@@ -8,7 +8,7 @@ export interface TensorsToSend {
   readonly to: string
   readonly retain: Lent['retain']
   readonly tensors: readonly Uint8Array[]
-  /** Bytes of transfers that it takes before it grants credit. */
+  /** Bytes of transfers that the member takes before it grants credit. */
   readonly unasked: number
   /** Called whenever a piece of a transfer is handed out. */
   readonly progressed: (now: number) => void
@@ -16,7 +16,7 @@ export interface TensorsToSend {
 
 /** The tensors that go with one message: small ones in it, the others as transfers, which are kept until they are dropped. */
 export class SentTensors {
-  /** As the message says them. */
+  /** Parts of the message: the bytes of small tensors, the transfer numbers of the others. */
   readonly parts: readonly TensorPart[]
   readonly #to: string
   readonly #outgoingTransfers: MessagingContext['outgoingTransfers']
@@ -54,13 +54,13 @@ export class SentTensors {
     return this.#unsent.size === 0
   }
 
-  /** Takes credits for them; those of others change nothing. @returns true if more may be sent. */
+  /** Takes credits for these transfers; credits for others change nothing. @returns true if more may be sent. */
   credit(credits: readonly TransferCredit[]): boolean {
     const ours = credits.filter(({ transfer }) => this.#transfers.includes(transfer))
     return this.#outgoingTransfers.credit(this.#to, ours)
   }
 
-  /** Sends one of them again from there, once; one of others changes nothing. */
+  /** Sends one of these transfers again from `offset` on, once; the number of another transfer changes nothing. */
   resend(transfer: number, offset: number): void {
     if (this.#transfers.includes(transfer))
       this.#outgoingTransfers.resend(this.#to, transfer, offset)

@@ -17,9 +17,9 @@ import { callDetails, callError, lostMessage, maybeExecuted, notExecuted } from 
 export interface IncomingContext extends AnswerContext {
   /** Starts an execution. */
   readonly execute: (job: CallJob) => void
-  /** The execution of the call begins. */
+  /** Called when the execution of a call begins. */
   readonly started: (call: TakenCall) => void
-  /** Nothing more is to be heard or said of the call. */
+  /** Called once, when nothing more is to be heard or said of a call. */
   readonly ended: (now: number, call: TakenCall) => void
 }
 
@@ -30,11 +30,11 @@ export interface AdmittedOffer {
 }
 
 /**
- * A caller asks after each of its calls that it hears nothing of. One that does not ask so many times has forgotten the call:
- * its `done` or cancel was lost with a connection. Three are well within the grace of a drain, which waits for such calls.
+ * Number of `silenceMs` without a question after which a caller has forgotten its call: its `done` or cancel was lost with a
+ * connection, else it would ask. Three are well within the grace of a drain, which waits for such calls.
  */
 export const FORGOTTEN_SILENCES = 3
-/** For so long an answer is held for a caller that asks after it and takes nothing of it. */
+/** Number of `silenceMs` for which an answer is held for a caller that asks but takes nothing. */
 export const HELD_SILENCES = 12
 
 const LOST_BROKER = 'lost its connection to the broker'
@@ -76,7 +76,7 @@ export class TakenCall {
     this.#heardAt = now
   }
 
-  /** Begins. Says so at once only if the caller waits for credits: else its response says it, or the next tick. */
+  /** Starts the execution, or waits for inputs. Accepts at once only if the caller waits for credits: else the response says it, or the next tick. */
   begin(now: number): void {
     if (this.#missing === 0) {
       this.#start(now)
@@ -123,7 +123,7 @@ export class TakenCall {
     if (!this.#isSaid && !this.answer.hasSent) this.#accept([])
   }
 
-  /** The execution has failed, or ended without a final response. */
+  /** Answers with an error, because the execution has failed or ended without a final response. */
   unanswered(now: number, failure: unknown): void {
     const { self } = this.#context
     const text = `bug: replica '${self}' ended without a final response`
@@ -152,7 +152,7 @@ export class TakenCall {
     }
   }
 
-  /** @returns what the caller should hear when the connection that was lost is back. */
+  /** Makes the message for the caller that says, once the lost connection is back, how its call ended. */
   lastWord(): OutgoingMessage {
     const { self } = this.#context
     const { call } = this.#offer
@@ -161,13 +161,13 @@ export class TakenCall {
     return refusedMessage(call, notExecuted(self, this.envelope, LOST_BROKER))
   }
 
-  /** The broker is away. */
+  /** Ends the call because the broker, over which its caller was reached, is away. */
   cutOff(now: number): void {
     this.end(now, maybeExecuted(this.#context.self, this.envelope, LOST_BROKER))
   }
 
   /**
-   * Lets go of all but the execution, which is told to stop unless it has given its answer.
+   * Ends the call and drops all that is held for it. An execution that has not given its final response is told to stop.
    * @param reason - undefined if the caller has its answer.
    */
   end(now: number, reason?: ServeError): void {
@@ -256,7 +256,7 @@ export class TakenCall {
   }
 }
 
-/** The call is not taken, or never executed. */
+/** Makes the message that a call is not taken, or will never be executed. */
 export function refusedMessage(call: number, error: ServeError): OutgoingMessage {
   return { type: 'refused', call, error: toWireError(error) }
 }

@@ -1,7 +1,7 @@
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { Offer, ResponseMessage } from './call.ts'
 
-/** The message is not taken: what comes unasked of its tensors, before or after it, is not kept. */
+/** Has the tensors that come unasked with a message thrown away, before or after it: the message is not taken. */
 export function throwAway(
   incomingTransfers: IncomingTransfers,
   message: Offer | ResponseMessage,

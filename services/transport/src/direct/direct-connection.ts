@@ -11,7 +11,7 @@ export interface DirectListener {
   message(member: string, bytes: Uint8Array): void
   /** As PlaceMessage, for a chunk. */
   place(member: string, head: Uint8Array, size: number): Arrival | undefined
-  /** It is over. @param why - undefined if it was closed without an error. */
+  /** Called once when the connection is over. @param why - undefined if it was closed without an error. */
   ended(connection: DirectConnection, why: unknown): void
 }
 
@@ -19,7 +19,7 @@ export interface DirectListener {
 export interface DirectConnectionContext {
   readonly open: (onread: ReadInto) => Socket
   readonly handshake: Handshake
-  /** For the handshake, in milliseconds. */
+  /** Milliseconds for the handshake. */
   readonly handshakeMs: number
   readonly times: LinkSettings
   /** Bytes of the largest message or chunk that may come. */
@@ -76,7 +76,7 @@ export class DirectConnection {
     return this.#hasLeft
   }
 
-  /** The tick that found bytes of the other end last; -1 before. */
+  /** Time of the last tick that found bytes of the other end; -1 before. */
   get readAt(): number {
     return this.#read.at
   }
@@ -86,17 +86,17 @@ export class DirectConnection {
     return this.#socket.queuedBytes
   }
 
-  /** @param bytes - not changed from now on. */
+  /** Sends a message. @param bytes - not changed from now on. */
   sendMessage(bytes: Uint8Array): void {
     this.#write('message', [bytes])
   }
 
-  /** @param bytes - viewed until `written`. */
+  /** Sends a chunk. @param bytes - viewed until `written` is called. */
   sendChunk(head: Uint8Array, bytes: Uint8Array, written: (() => void) | undefined): void {
     this.#write('chunk', [head, bytes], written)
   }
 
-  /** Says that this end is there, and gives up another that is not. @param now - the time that this process has listened. */
+  /** Says that this end is there, and ends the connection if the other end has been silent. @param now - ListenedTime's. */
   tick(now: number): void {
     if (this.#hasEnded) return
     this.#since ??= now

@@ -13,7 +13,7 @@ const KINDS = [undefined, 'handshake', 'alive', 'message', 'chunk', 'last'] as c
 
 export type FrameKind = Exclude<(typeof KINDS)[number], undefined>
 
-/** @returns what goes before a frame's bytes. */
+/** Makes the head that goes before a frame's bytes. */
 export function encodeFrameHead(kind: FrameKind, size: number): Buffer {
   const head = Buffer.alloc(FRAME_HEAD_BYTES)
   head.writeUInt32LE(size, 0)
@@ -21,7 +21,7 @@ export function encodeFrameHead(kind: FrameKind, size: number): Buffer {
   return head
 }
 
-/** Says where the bytes of a frame go. @throws an error for one that must not come now, or not of that size. */
+/** Finds the place of a frame's bytes. @throws an error for one that must not come now, or not of that size. */
 export type PlaceFrame = (kind: FrameKind, size: number) => Place
 
 /** Reads frames. */
@@ -48,7 +48,7 @@ export class FrameParser {
   }
 }
 
-/** The other end does not speak as a member does. */
+/** Makes the error for an other end that does not speak as a member does. */
 export function frameError(what: string): ServeError {
   return new ServeError('MALFORMED_MESSAGE', `direct connection: a frame ${what}`)
 }

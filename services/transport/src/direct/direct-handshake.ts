@@ -16,10 +16,10 @@ const RANDOM_BYTES = 32
 const PROOF_BYTES = 32
 const MAX_ID_BYTES = 255
 
-/** The longest that one end says. */
+/** Most bytes that one end says. */
 export const HANDSHAKE_BYTES: number = RANDOM_BYTES + PROOF_BYTES + MAX_ID_BYTES
 
-/** The answer of one end. `member` is there once the other end has proven who it is. */
+/** The answer of one end, with `member` once the other end has proven who it is. */
 export interface HandshakeTurn {
   readonly reply?: Uint8Array
   readonly member?: string
@@ -27,13 +27,13 @@ export interface HandshakeTurn {
 
 /** One end of a handshake. */
 export interface Handshake {
-  /** Bytes that this end says unasked. */
+  /** Bytes with which this end begins; undefined if the other does. */
   readonly first: Uint8Array | undefined
-  /** @throws ServeError MALFORMED_MESSAGE, ACCESS_DENIED; then the connection is of no use. */
+  /** Takes what the other end says. @throws ServeError MALFORMED_MESSAGE, ACCESS_DENIED; then the connection is of no use. */
   take(bytes: Uint8Array): HandshakeTurn
 }
 
-/** The step's end. @param key - which its heartbeats say. */
+/** Begins the step's end of a handshake. @param key - the key that its heartbeats say. */
 export function answerHandshake(key: string, step: string): Handshake {
   const stepRandom = randomBytes(RANDOM_BYTES)
   return {
@@ -51,7 +51,7 @@ export function answerHandshake(key: string, step: string): Handshake {
   }
 }
 
-/** The router's end. @param key - which the heartbeats of `step` say. */
+/** Begins the router's end of a handshake. @param key - the key that the heartbeats of `step` say. */
 export function openHandshake(key: string, router: string, step: string): Handshake {
   const routerRandom = randomBytes(RANDOM_BYTES)
   let said: Said | undefined

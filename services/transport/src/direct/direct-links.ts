@@ -20,9 +20,9 @@ import {
 /** The receiver of what comes over direct connections. */
 export interface DirectTraffic {
   message(member: string, bytes: Uint8Array): void
-  /** As PlaceMessage, for a chunk of that member. */
+  /** Finds the place of a chunk of that member, as PlaceMessage. */
   place(member: string, head: Uint8Array, size: number): Arrival | undefined
-  /** Something of it has come since the last tick. */
+  /** Called when something of the member has come since the last tick. */
   alive(member: string): void
   /**
    * Tells that what follows goes over the broker. What was sent to the member last may be lost; so may what it said, if it did
@@ -69,7 +69,7 @@ interface Known {
   failures: number
 }
 
-/** Connections that have not proven who they are; each has `connectMs` for it. */
+/** Number of connections that may still have to prove who they are; each has `connectMs` for it. */
 export const MOST_PENDING = 64
 /** Until the second attempt; each further pause is four times as long, up to `directRetryMs`: a start on a busy machine soon passes. */
 const FIRST_RETRY_MS = 1000
@@ -81,7 +81,7 @@ const RETRY_GROWTH = 4
  * carries it, and the router tries again: soon, then after pauses that grow up to `directRetryMs`.
  */
 export class DirectLinks {
-  /** Resolves when the step listens. Rejects if it cannot. */
+  /** Promise that resolves when the step listens, and rejects if it cannot. */
   readonly listening: Promise<void>
   readonly #context: DirectLinksContext
   readonly #key = randomBytes(32).toString('base64url')
@@ -116,20 +116,20 @@ export class DirectLinks {
     return [...this.#open.keys()]
   }
 
-  /** Connections now, and how often the broker had to do since the start. */
+  /** Counts of connections now, and of those since the start that the broker had to replace. */
   get counts(): DirectCounts {
     const { kind } = this.#context.direct
     const open = this.#open.size
     return { kind, open, opening: this.#all.size - open, fallbacks: this.#fallbacks }
   }
 
-  /** The connection to the member; undefined if the broker has to do. */
+  /** Finds the connection to the member; undefined if its messages go over the broker. */
   of(member: string): DirectConnection | undefined {
     const connection = this.#open.get(member)
     return connection?.isOpen === true ? connection : undefined
   }
 
-  /** Connects to a step that announces where, if it is time. */
+  /** Connects to a step whose heartbeat says where, unless the pause after a failure is not over. */
   heard({ member, role, direct }: Heartbeat): void {
     if (this.#isClosed || this.#context.role !== 'router' || role !== 'step') return
     if (direct === undefined) {
@@ -144,13 +144,13 @@ export class DirectLinks {
     if (!known.isDialed && this.#now >= known.retryAt) this.#dial(member, known)
   }
 
-  /** The member is gone, over the broker too. */
+  /** Ends the connection to a member that is gone. */
   gone(member: string): void {
     this.#known.delete(member)
     this.#open.get(member)?.destroy('the member is gone')
   }
 
-  /** @param now - the time that this process has listened, in milliseconds. */
+  /** Looks after connections that are silent. @param now - ListenedTime's, in milliseconds. */
   tick(now: number): void {
     this.#now = now
     for (const connection of this.#all) connection.tick(now)
@@ -159,7 +159,7 @@ export class DirectLinks {
     }
   }
 
-  /** Sends what is written and closes. What was said here is with the others when it resolves, or after `graceMs` it is lost. */
+  /** Sends what is written, then closes. When it resolves the others have all of it, unless they took longer than `graceMs`. */
   async close(graceMs: number): Promise<void> {
     this.#isClosed = true
     await this.listening.catch(() => {})

@@ -6,7 +6,7 @@ import { ServeError } from '@tutti/errors'
 import { messageOf, propertyOf } from '../foreign-error.ts'
 import type { DirectOptions, HostPort } from './direct-sockets.ts'
 
-/** Where a step takes connections. */
+/** The options with which a step takes connections. */
 export interface DirectListenerContext {
   readonly direct: DirectOptions
   readonly member: string
@@ -14,11 +14,11 @@ export interface DirectListenerContext {
   readonly failed: (error: Error) => void
 }
 
-/** Takes connections. */
+/** A server that takes direct connections. */
 export interface DirectServer {
-  /** As heartbeats say it. */
+  /** Address as heartbeats say it. */
   readonly address: string
-  /** Takes no more; a socket of the file system is removed. */
+  /** Takes no more connections, and removes a socket of the file system. */
   close(): void
 }
 

@@ -30,12 +30,12 @@ export type DirectOptions =
       readonly announce?: HostPort
     }
 
-/** Where a step listens. */
+/** The place where a step listens. */
 export type DirectTarget = { readonly path: string } | HostPort
 
 const SOCKET_NAME = /^[0-9a-f]{16}\.sock$/
 
-/** @returns undefined for an address that these options do not reach: of another kind, or a socket elsewhere. */
+/** Reads a step's address. @returns undefined if these options do not reach it: another kind, or a socket in another directory. */
 export function parseDirectAddress(
   address: string,
   options: DirectOptions,

@@ -2,7 +2,7 @@ import { encodeChunkHead } from '@tutti/protocol'
 import { FLUSH_BYTES } from '../nats/broker-link.ts'
 import type { MemberContext } from './member-context.ts'
 
-/** Sends what transfers may send, and waits for the broker when too much is on its way to it. */
+/** Sends the pieces that transfers may send, and waits for the broker when too many bytes are on their way to it. */
 export class ChunkPump {
   readonly #context: MemberContext
   #isRunning = false

@@ -16,7 +16,7 @@ export class Clockwork {
     this.#failed = failed
   }
 
-  /** Acts again and again. */
+  /** Acts every `everyMs` until `stop`. */
   every(name: string, everyMs: number, act: () => void): void {
     this.#after(name, everyMs, () => {
       this.every(name, everyMs, act)

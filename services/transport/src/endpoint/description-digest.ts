@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Computes how a heartbeat calls the answer to `describe`: a router can tell a newer answer, and one that the step never gave,
- * from the one that is meant.
+ * Computes the digest by which heartbeats name the answer to `describe`: so a router can tell it from a newer answer, and from
+ * one that the step never gave.
  *
  * @param description - JSON, made or parsed: the same either way.
  */

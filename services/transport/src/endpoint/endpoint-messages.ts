@@ -17,7 +17,7 @@ import type { InlineLimits } from '../transfers/split-tensors.ts'
 import type { ChunkPump } from './chunk-pump.ts'
 import type { MemberContext } from './member-context.ts'
 
-/** Sends the messages of a member's calls, and hands on those that come for it, and the chunks of their tensors. */
+/** Sends the messages of a member's calls, and hands on the messages and chunks that come for them. */
 export class EndpointMessages {
   readonly #context: MemberContext
   readonly #inbox: string
@@ -41,12 +41,12 @@ export class EndpointMessages {
     )
   }
 
-  /** Takes a message that came directly from the member. */
+  /** Takes a message that came over a direct connection. @param member - the one that it was opened with. */
   takeFrom(member: string, bytes: Uint8Array): void {
     this.#take({ subject: `direct ${member}`, bytes }, member)
   }
 
-  /** Finds the place of a chunk that comes directly from the member. */
+  /** Finds the place of a chunk that comes over the direct connection with `member`. */
   placeFrom(member: string, head: Uint8Array, size: number): Arrival | undefined {
     return this.#place({ subject: `direct ${member}`, bytes: head }, size, member)
   }

@@ -26,11 +26,11 @@ import { OwnAnnouncements, type OwnState } from './own-announcements.ts'
 /** The part of a heartbeat that only the role knows. */
 export type EndpointState = Omit<OwnState, 'transports' | 'unaskedBytes' | 'direct'>
 
-/** Does what a role has to do when something is heard of other members. */
+/** The receiver, in a role, of what is heard of other members. */
 export interface MemberListener {
   heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void
-  /** @param endCalls - fails what is in flight there; to be called once, when nothing new goes there from then on. */
+  /** Called when a member has left or is dead. @param endCalls - fails what is in flight there; call it once, when nothing new goes there. */
   gone(member: string, error: ServeError, endCalls: () => void): void
 }
 
@@ -142,7 +142,7 @@ export class Endpoint {
     return this.link.isUp ? 0 : this.#options.clock.now() - this.#downSince
   }
 
-  /** Reasons why others cannot reach this member now; none if they can. */
+  /** Reasons why others cannot reach this member now, as texts for people; none if they can. */
   get obstacles(): readonly string[] {
     const { isUp, failure } = this.link
     const away = `the broker is not connected${failure === '' ? '' : `: ${failure}`}`
@@ -195,7 +195,7 @@ export class Endpoint {
     this.#clockwork.soon('announce', () => this.announce())
   }
 
-  /** Says that no new work is wanted, by the role's state, and waits until `open` calls are 0. @throws the signal's reason. */
+  /** Announces the role's state, which says that it drains, and waits until `open` returns 0. @throws the signal's reason. */
   async drain(open: () => number, signal: AbortSignal): Promise<void> {
     this.#events.draining(open())
     this.announce()

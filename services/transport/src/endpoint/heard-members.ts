@@ -10,7 +10,7 @@ import { type Departure, Membership, type Novelty } from '../members/membership.
 import type { BrokerMessage } from '../nats/whole-messages.ts'
 import type { MemberContext } from './member-context.ts'
 
-/** Told what is heard of other members. */
+/** The receiver of what is heard of other members. */
 export interface HeardListener {
   heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void

@@ -2,18 +2,18 @@ import { decodeToken, encodeToken } from '@tutti/protocol'
 import type { BrokerMessage } from '../nats/whole-messages.ts'
 import type { MemberContext } from './member-context.ts'
 
-/** Told by the broker that there is no responder where we published, and by members that they are there. */
+/** The receiver of answers: the broker's, that there is no responder where we published, and of members, that they are there. */
 export interface InboxListener {
-  /** For the offer of this call. */
+  /** Called when the offer of this call had no responder. */
   noResponderForCall(call: number): void
-  /** For another message to this member, or a ping. */
+  /** Called when another message to this member, or a ping, had no responder. */
   noResponderAt(member: string): void
-  /** The member has answered a ping. */
+  /** Called when the member has answered a ping. */
   answered(member: string): void
 }
 
 /**
- * Where answers to this member come. The last two tokens say to what: the offer of a call, or a message to a member. A member
+ * The subjects on which answers to this member come. The last two tokens say to what: the offer of a call, or a message to a member. A member
  * answers nothing but pings; all else is the broker's word that there is no responder.
  */
 export class Inbox {

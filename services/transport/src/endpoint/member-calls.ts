@@ -99,20 +99,20 @@ export class MemberCalls implements MemberQuestions {
     this.incomingCalls.callerGone(now, member, error.message)
   }
 
-  /** The broker is away: what was in flight over it has failed. @param isReached - the members that no broker is needed for. */
+  /** Ends the calls that need the broker, which is away. @param isReached - true for a member that is reached without it. */
   disconnected(isReached: (member: string) => boolean): void {
     const now = this.#context.clock.now()
     this.outgoingCalls.disconnected(now, isReached)
     this.incomingCalls.disconnected(now, isReached)
   }
 
-  /** The broker is back. */
+  /** Tells other members how calls ended while the broker was away. It is back. */
   reconnected(): void {
     this.outgoingCalls.reconnected()
     this.incomingCalls.reconnected()
   }
 
-  /** Looks after calls that do not move. @param isReached - undefined if all members are reached. */
+  /** Looks after calls that do not move. @param isReached - true for a member that is reached; undefined if all are. */
   tick(now: number, isReached: ((member: string) => boolean) | undefined): void {
     this.outgoingCalls.sayDone(isReached)
     this.outgoingCalls.tick(now)
@@ -136,7 +136,7 @@ export class MemberCalls implements MemberQuestions {
     this.outgoingCalls.lost(clock.now(), undecided)
   }
 
-  /** A model version of another member. */
+  /** Gives the executor of a model version of another member. */
   readonly executor: FindReplicaExecutor = (target, replica) =>
     new RemoteExecutor(this.#send, replica, target, this.#context.clock)
 

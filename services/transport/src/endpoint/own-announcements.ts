@@ -10,7 +10,7 @@ const FEW_REVISIONS = 8
 /** Number of heartbeats of which one has all revisions. A member that missed a change, or a member, knows it after two seconds. */
 const FULL_EVERY = 8
 
-/** The parts with which announcements are sent. */
+/** The parts of a member that sending its heartbeats needs. */
 export interface AnnouncementsContext
   extends Pick<MemberContext, 'self' | 'role' | 'subjects' | 'clock' | 'events'> {
   readonly link: Pick<MemberContext['link'], 'publish' | 'maxPayload'>
@@ -31,7 +31,7 @@ const FAREWELL: OwnState = {
   transports: [],
 }
 
-/** Sends the heartbeats of this member to those who hear its role. Knows whether this member can say what others know it by. */
+/** Sends the heartbeats of this member, and knows why the last could not be sent. */
 export class OwnAnnouncements {
   readonly #context: AnnouncementsContext
   #failure: ServeError | undefined
@@ -45,12 +45,12 @@ export class OwnAnnouncements {
     this.#context = o
   }
 
-  /** Why the last one could not be sent; undefined if it could. */
+  /** Error of the last heartbeat, which could not be sent; undefined if it could. */
   get failure(): ServeError | undefined {
     return this.#failure
   }
 
-  /** The next heartbeat says all: a member may be there that has not heard it. */
+  /** Has the next heartbeat say all revisions: there may be a member that has not heard them. */
   sayAll(): void {
     this.#withoutThem = FULL_EVERY
   }

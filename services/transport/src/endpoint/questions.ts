@@ -20,13 +20,17 @@ const ANSWER = 'answer'
 /** Values of a question or an answer, as parseBoundedJson counts: 256 for each model version that a heartbeat announces at most. */
 const MAX_VALUES = 2 ** 20
 
-/** A question as the asked member reads it. */
+/** A question with its argument. */
 export interface AskedQuestion {
   readonly question: Question
   readonly argument: unknown
 }
 
-/** Asks a member. @throws ServeError STEP_UNAVAILABLE if no answer comes in time, and what the member answers instead. */
+/**
+ * Asks a member a question and waits for its answer.
+ *
+ * @throws ServeError STEP_UNAVAILABLE if none comes within `timeoutMs`; else the member's own error.
+ */
 export async function askMember(
   send: SendEnvelope,
   asked: AskedQuestion & Required<AskOptions> & { readonly member: string },
@@ -62,7 +66,7 @@ export interface QuestionContext {
   readonly answer: AnswerQuestion
 }
 
-/** Answers the call that is a question. */
+/** Answers a call that is a question, and ends it: with the answer, or with the error that answering it threw. */
 export async function answerQuestion(
   incomingCalls: IncomingCalls,
   { key, envelope, inputs }: CallJob,
@@ -78,7 +82,7 @@ export async function answerQuestion(
   }
 }
 
-/** @returns what a call carries; `tensors` are the bytes of the envelope's inputs. */
+/** Makes the call that carries a question. @returns its envelope, and `tensors`, the bytes of the envelope's inputs. */
 export function toQuestionCall(o: {
   readonly question: Question
   readonly argument: unknown
@@ -101,8 +105,10 @@ export function toQuestionCall(o: {
 }
 
 /**
+ * Reads the question that a call carries.
+ *
  * @param inputs - bytes of the envelope's inputs.
- * @param mostBytes - of the argument.
+ * @param mostBytes - most bytes that the argument may have.
  * @throws ServeError UNSUPPORTED for an unknown question, MALFORMED_MESSAGE, MESSAGE_TOO_LARGE.
  */
 export function readQuestion(
@@ -121,14 +127,14 @@ export function readQuestion(
   return { question, argument: fromJson(`question '${question}'`, argument, mostBytes) }
 }
 
-/** The response that carries an answer. */
+/** Makes the response that carries an answer. */
 export function toAnswer(answer: unknown): StepResponse {
   const data = toJson(answer)
   const output: NamedTensor = { name: ANSWER, datatype: 'UINT8', shape: [data.byteLength], data }
   return { index: 0, final: true, outputs: [output], parameters: new Map() }
 }
 
-/** @throws ServeError MALFORMED_MESSAGE or MESSAGE_TOO_LARGE for what is no answer. */
+/** Reads the answer that a response carries. @throws ServeError MALFORMED_MESSAGE or MESSAGE_TOO_LARGE if it carries none. */
 export function readAnswer(
   question: Question,
   { outputs }: StepResponse,

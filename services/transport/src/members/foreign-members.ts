@@ -24,7 +24,7 @@ export class ForeignMembers {
   readonly #silentMs: number
   readonly #known = new Map<string, Known>()
 
-  /** @param silentMs - so long after its last heartbeat a member is forgotten. */
+  /** @param silentMs - milliseconds after its last heartbeat when a member is forgotten. */
   constructor(silentMs: number) {
     this.#silentMs = silentMs
   }
@@ -33,7 +33,7 @@ export class ForeignMembers {
     return [...this.#known.values()].map(({ foreign }) => foreign)
   }
 
-  /** @returns the member if it is new; undefined if it was known, or if there are too many. */
+  /** Remembers the member of a heartbeat. @returns the member if it is new; undefined if it was known, or there are too many. */
   heard(now: number, heartbeat: SentHeartbeat): ForeignMember | undefined {
     const { member, role, protocol, newestProtocol = protocol, revisions } = heartbeat
     const known = this.#known.get(member)

@@ -1,4 +1,4 @@
-/** After which a tick follows the last, if the machine is not busy: the precision of all longer times here. */
+/** Milliseconds between two ticks, if the machine is not busy: the precision of all longer times here. */
 export const TICK_MS = 100
 /** A time between two ticks counts up to so many of them. One that takes longer says that the process did not run meanwhile. */
 const LATE_TICKS = 2
@@ -11,7 +11,7 @@ export class ListenedTime {
   #listenedMs = 0
   #tickedAt: number | undefined
 
-  /** @returns milliseconds listened since the first tick. */
+  /** Counts the time since the last tick. @returns milliseconds listened since the first. */
   tick(now: number): number {
     this.#listenedMs += Math.min(now - (this.#tickedAt ?? now), LATE_TICKS * TICK_MS)
     this.#tickedAt = now

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { Heartbeat, SentHeartbeat } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 
-/** Heartbeats; one or two are lost to a long collection. */
+/** Number of missed heartbeats after which a member is suspect; a long garbage collection costs one or two. */
 export const SUSPECT_AFTER_MISSED = 3
 /** After a reconnect, for everybody's heartbeats to come. */
 const GRACE_MS = 1000
@@ -13,21 +13,21 @@ export type MembershipSettings = Pick<
   'heartbeatMs' | 'deadAfterMs' | 'maxMembers' | 'maxRevisions'
 >
 
-/** How a member went: in order, after everything that it had to say, or it is no longer heard. */
+/** How a member went: `left` after it said farewell, the last of all that it said; `dead` if it is no longer heard. */
 export type Departure = 'left' | 'dead'
 
-/** The news of a heartbeat: what it says that the last one did not. */
+/** How a heartbeat differs from the member's last: there was none, it says something else of the member, or at most another load. */
 export type Novelty = 'new' | 'changed' | 'load'
 
-/** Events of members as their state changes. */
+/** The receiver of changes in the state of other members. */
 export interface MembershipListener {
-  /** A member appeared, or said something new of itself. */
+  /** Called with each heartbeat that is taken. */
   heard(heartbeat: Heartbeat, what: Novelty): void
-  /** It has missed heartbeats: no new work. Ask it directly. */
+  /** Called when a member has missed heartbeats: it should get no new work, and be asked directly. */
   suspected(member: string): void
-  /** A suspect is heard again. */
+  /** Called when a suspect is heard again. */
   recovered(member: string): void
-  /** It said so, or it is dead. What is in flight there has failed. */
+  /** Called when a member has left or is dead: what is in flight there has failed. */
   gone(member: string, error: ServeError, how: Departure): void
 }
 
@@ -41,8 +41,8 @@ interface Presence {
 
 /**
  * Knows the other members by their heartbeats. Two levels: *suspect* after missed heartbeats, *dead* if a direct question finds
- * no responder, or after a longer silence. While the broker is away no member is suspected. Its time is `ListenedTime`. Without clock
- * and I/O.
+ * no responder, or after a longer silence. While the broker is away no member is suspected. Without clock and I/O: `now` is
+ * ListenedTime's, in which the time in which this process stood still does not count.
  */
 export class Membership {
   readonly #settings: MembershipSettings
@@ -61,22 +61,22 @@ export class Membership {
     this.#listener = listener
   }
 
-  /** Members of a role that are neither dead nor gone. */
+  /** Lists the members of a role that are neither dead nor gone. */
   members(role: Heartbeat['role']): string[] {
     return [...this.#members.values()]
       .filter(({ heartbeat }) => heartbeat?.role === role)
       .map(({ member }) => member)
   }
 
-  /** The last heartbeat of a member that is neither dead nor gone. */
+  /** Finds the last heartbeat of a member that is neither dead nor gone. */
   latest(member: string): Heartbeat | undefined {
     return this.#members.get(member)?.heartbeat
   }
 
   /**
-   * Takes a heartbeat. One that the last has overtaken changes nothing.
+   * Takes a heartbeat. One that a later heartbeat of its member has overtaken changes nothing.
    *
-   * @returns false, and nothing is taken, if that would be one member, or one revision, too many.
+   * @returns false, and takes nothing, if that would be one member or one revision too many.
    */
   heartbeat(said: SentHeartbeat): boolean {
     const { member } = said
@@ -101,30 +101,30 @@ export class Membership {
     return true
   }
 
-  /** The member has answered a direct question. */
+  /** Notes that the member has answered a direct question: it is there. */
   answered(member: string): void {
     const presence = this.#members.get(member)
     if (presence !== undefined) this.#alive(presence)
   }
 
-  /** We are to take work of the member, so it should be heard from now on. @returns false if there are too many members. */
+  /** Watches a member from now on, because its work is to be taken. @returns false if there are too many members. */
   expect(member: string): boolean {
     const presence = this.#presence(member)
     if (presence !== undefined) this.#alive(presence)
     return presence !== undefined
   }
 
-  /** The broker has no responder for it. */
+  /** Counts a member as dead, because the broker has no responder for it. */
   unreachable(member: string): void {
     if (!this.#isFrozen) this.#remove(member, `member '${member}' does not listen`)
   }
 
-  /** The broker is away: no member is suspected until `thaw`. */
+  /** Suspects no member until `thaw`: the broker is away. */
   freeze(): void {
     this.#isFrozen = true
   }
 
-  /** The broker is back: everybody gets a grace to be heard. */
+  /** Gives every member a grace to be heard, after which it may be suspected again: the broker is back. */
   thaw(): void {
     if (!this.#isFrozen) return
     this.#isFrozen = false
@@ -132,7 +132,7 @@ export class Membership {
     for (const presence of this.#members.values()) presence.heardAt = this.#now
   }
 
-  /** @param now - the time that this process has listened, in milliseconds. */
+  /** Suspects members that have been silent, and counts as dead those that were silent longer. @param now - ListenedTime's, in milliseconds. */
   tick(now: number): void {
     const { heartbeatMs, deadAfterMs } = this.#settings
     this.#now = now
@@ -205,7 +205,7 @@ function isOvertaken(before: Heartbeat, after: SentHeartbeat): boolean {
   return after.sequence <= before.sequence && after.sequence > before.sequence - OVERTAKEN
 }
 
-/** @param before - the last heartbeat of the member; undefined if this is its first. */
+/** Tells how a heartbeat differs from the one before. @param before - the member's last; undefined if this is its first. */
 export function whatIsNew(before: Heartbeat | undefined, after: Heartbeat): Novelty {
   if (before === undefined) return 'new'
   const isSame =

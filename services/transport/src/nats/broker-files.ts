@@ -63,7 +63,7 @@ function parseFile<T>(o: {
   }
 }
 
-/** Text of a file. @throws ServeError that names the field and the file. */
+/** Reads the text of a file. @throws ServeError that names the field and the file. */
 export function readText(field: BrokerField, path: string, naming: BrokerNaming): string {
   try {
     return readFileSync(path, 'utf8')

@@ -18,9 +18,9 @@ export interface BrokerLinkContext {
   readonly clock: Clock
   readonly settings: EndpointSettings
   readonly events: TransportEvents
-  /** Both connections are there. */
+  /** Called when both connections are there. */
   readonly up: () => void
-  /** One of them is gone: what was in flight is lost. */
+  /** Called when one of them is gone: what was in flight is lost. */
   readonly down: () => void
 }
 
@@ -59,12 +59,12 @@ export class BrokerLink {
     return { isUp: this.#isUp, connects: this.#connects, sentBytes }
   }
 
-  /** Why the broker cannot be reached, as far as it is known; '' if nothing speaks against it. */
+  /** Reason why the broker cannot be reached, as far as it is known; '' if there is none. */
   get failure(): string {
     return this.control.failure || this.data.failure
   }
 
-  /** Bytes that one message may have; the last that the broker said while it is away. */
+  /** Most bytes of one message; while the broker is away, as it said last. */
   get maxPayload(): number {
     const { control, data } = this
     return Math.min(control.maxPayload ?? MAX_PAYLOAD, data.maxPayload ?? MAX_PAYLOAD)
@@ -77,14 +77,14 @@ export class BrokerLink {
     return isSent
   }
 
-  /** True if the broker owes an answer for so long that silence of others says nothing. */
+  /** True if the broker has owed an answer for so long that the silence of members says nothing about them. */
   get isLate(): boolean {
     const { heartbeatMs } = this.#context.settings
     const [control] = this.#watches
     return (control?.silentMs ?? 0) > heartbeatMs * (SUSPECT_AFTER_MISSED - 1)
   }
 
-  /** @param now - the time that this process has listened, in milliseconds. */
+  /** Asks the broker whether it is there, and gives up a connection that is silent. @param now - ListenedTime's, in milliseconds. */
   tick(now: number): void {
     for (const watch of this.#watches) watch.tick(now)
   }
@@ -148,7 +148,7 @@ export class BrokerLink {
   }
 }
 
-/** Bytes that are sent before the broker is asked whether it has them; the client takes any number without a word. */
+/** Bytes that are sent before the broker is asked whether it has them: the client itself would take any number. */
 export const FLUSH_BYTES = 4 * 1024 * 1024
 /** Bytes of a message that a nats-server takes by default. */
 const MAX_PAYLOAD = 1024 * 1024

@@ -12,7 +12,7 @@ export type BrokerField =
   | 'tls.certFile'
   | 'tls.keyFile'
 
-/** How errors name a field of the options: its writer knows it as a flag or as a setting. */
+/** Names for fields of the options in errors: their writer knows a field as a flag or as a setting. */
 export interface BrokerNaming {
   readonly name: (field: BrokerField) => string
   readonly refusal: (field: BrokerField, what: string, cause?: unknown) => ServeError

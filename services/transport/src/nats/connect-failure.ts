@@ -3,9 +3,9 @@ import type { BrokerOptions } from '../endpoints.ts'
 import { messageOf, propertyOf } from '../foreign-error.ts'
 
 /**
- * Why a server could not be connected to, in words for the people who run it: errors have codes.
+ * Explains why a server could not be connected to, in words for the people who run it, where the error has a code.
  *
- * @param connectMs - how long it was waited for.
+ * @param connectMs - milliseconds that the attempt had.
  */
 export function describeConnectFailure(
   error: unknown,

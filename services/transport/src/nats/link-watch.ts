@@ -1,6 +1,6 @@
 import type { BrokerConnection } from './nats-connection.ts'
 
-/** When a connection's broker counts as silent, in milliseconds. */
+/** Times in milliseconds after which a connection's broker counts as silent. */
 export interface LinkWatchSettings {
   readonly askEveryMs: number
   readonly deadMs: number
@@ -36,19 +36,19 @@ export class LinkWatch {
     this.#onSilent = onSilent
   }
 
-  /** For how long the broker has owed an answer. */
+  /** Milliseconds for which the broker has owed an answer. */
   get silentMs(): number {
     return this.#askedAt === undefined ? 0 : this.#now - this.#askedAt
   }
 
-  /** Forgets what was asked, on a connection that is new or gone. */
+  /** Forgets a question that waits for its answer: the connection is new or gone. */
   reset(): void {
     this.#askedAt = undefined
     this.#isOverdue = false
     this.#question += 1
   }
 
-  /** @param now - the time that this process has listened, in milliseconds. */
+  /** Asks when it is time, and gives the connection up when no answer has come. @param now - ListenedTime's, in milliseconds. */
   tick(now: number): void {
     const { askEveryMs, deadMs } = this.#settings
     this.#now = now

@@ -12,33 +12,33 @@ import type { PlaceMessage } from './wire-parser.ts'
 
 /** The receiver of what happens to a connection. Nothing here may throw. */
 export interface ConnectionListener {
-  /** All subscriptions are with the broker. */
+  /** Called when the connection is there and the broker has all subscriptions. */
   connected(server: string): void
   disconnected(why: string): void
-  /** An attempt failed; another follows. */
+  /** Called when an attempt to connect has failed; another follows. */
   connectFailed(error: string): void
-  /** The broker refused something that it names, a subject say. */
+  /** Called when the broker has refused something, a subject for example, which its text names. */
   complained(what: string): void
-  /** A handler of ours threw: a bug. */
+  /** Called when a handler of ours has thrown: a bug. */
   handlerFailed(error: ServeError): void
 }
 
 /** The options of a connection. */
 export interface ConnectionContext {
   readonly broker: BrokerOptions
-  /** Shown by the broker's tools. */
+  /** Name of the client that the broker's tools show. */
   readonly name: string
   readonly clock: Clock
   readonly settings: Pick<LinkSettings, 'connectMs'>
   readonly listener: ConnectionListener
 }
 
-/** Begins to connect, and goes on until it succeeds or is closed. For small messages, many of which may be read at once. */
+/** Begins to connect, and tries until it succeeds or is closed. For small messages, many of which may be read at once. */
 export function openBrokerConnection(o: ConnectionContext): BrokerConnection {
   return open(o, OWN_BYTES)
 }
 
-/** The same for large messages, each of which is read to its place. */
+/** Connects as openBrokerConnection, for large messages, each of which is read to its place. */
 export function openDataConnection(o: ConnectionContext): BrokerConnection {
   return open(o, READ_BYTES)
 }
@@ -85,12 +85,12 @@ export class BrokerConnection {
     return this.#client !== undefined
   }
 
-  /** Which servers the last attempt tried, and why it failed; '' if none failed since the connection was there. */
+  /** Servers that the last attempt tried, and why it failed; '' if none has failed since the connection was there. */
   get failure(): string {
     return this.#lastFailure
   }
 
-  /** Bytes that one message may have, as the broker says; undefined while it is away. */
+  /** Most bytes of one message, as the broker says; undefined while it is away. */
   get maxPayload(): number | undefined {
     return this.#client?.maxPayload
   }
@@ -109,12 +109,12 @@ export class BrokerConnection {
     this.#attempt = this.#connect()
   }
 
-  /** As `send`. */
+  /** Sends a message to a subject, as `send`. */
   publish(subject: string, bytes: Uint8Array, reply?: string): boolean {
     return this.send({ subject, bytes, ...(reply !== undefined && { reply }) })
   }
 
-  /** @returns false, and sends nothing, while the broker is away or if the message is larger than it takes. */
+  /** Sends a message. @returns false, and sends nothing, while the broker is away or if it is larger than the broker takes. */
   send(message: OutgoingBytes): boolean {
     const client = this.#client
     const size = message.bytes.byteLength + (message.head?.byteLength ?? 0)
@@ -125,12 +125,12 @@ export class BrokerConnection {
     return true
   }
 
-  /** Takes whole messages; lasts over reconnects. @returns ends it. */
+  /** Subscribes to whole messages, over reconnects too. @returns ends the subscription. */
   subscribe(subject: string, take: (message: BrokerMessage) => void): () => void {
     return this.place(subject, placeWhole(take))
   }
 
-  /** The same for messages that have a place. */
+  /** Subscribes to messages that are read to places, over reconnects too. @returns ends the subscription. */
   place(subject: string, place: PlaceMessage): () => void {
     const subscribed: Subscribed = { subject, place, end: undefined }
     this.#subscriptions.add(subscribed)
@@ -141,7 +141,7 @@ export class BrokerConnection {
     }
   }
 
-  /** Resolves when the broker has had all that was published. @throws ServeError STEP_UNAVAILABLE when it goes away before. */
+  /** Waits until the broker has had all that was published. @throws ServeError STEP_UNAVAILABLE when it goes away before. */
   async flush(): Promise<void> {
     const client = this.#client
     if (client === undefined) throw away('the broker is away')

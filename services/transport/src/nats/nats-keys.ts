@@ -6,7 +6,7 @@ export interface SignInKeys {
   readonly credentials?: { readonly jwt: string; readonly seed: string }
 }
 
-/** True for the seed of a user's nkey, `SU...`: base32 with a checksum. */
+/** Tells whether a text is the seed of a user's nkey, `SU...`: base32 with a checksum. */
 export function isUserSeed(text: string): boolean {
   try {
     return nkeys.fromSeed(toBytes(text)).getPublicKey().startsWith('U')
@@ -16,7 +16,7 @@ export function isUserSeed(text: string): boolean {
   }
 }
 
-/** Signs the broker's nonce; undefined without a key. */
+/** Makes the function that signs the broker's nonce; undefined without a key. */
 export function toAuthenticator({ credentials, nkeySeed }: SignInKeys): Authenticator | undefined {
   if (credentials !== undefined) {
     return jwtAuthenticator(credentials.jwt, toBytes(credentials.seed))

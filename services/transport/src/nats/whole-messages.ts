@@ -1,15 +1,15 @@
 import type { CameBytes } from '../ignored-messages.ts'
 import type { PlaceMessage } from './wire-parser.ts'
 
-/** A message of the broker as it came. */
+/** A message as it came from the broker. */
 export interface BrokerMessage extends CameBytes {
-  /** Where an answer is expected. */
+  /** Subject for the answer, if one is expected. */
   readonly reply: string | undefined
-  /** The broker says that there is no responder where we published with this subject as the reply. */
+  /** True if it is the broker's word that a message of ours, with this subject for the answer, had no responder. */
   readonly isNoResponder: boolean
 }
 
-/** Takes messages as a whole. */
+/** Makes a PlaceMessage that gathers each message and hands it over whole. */
 export function placeWhole(take: (message: BrokerMessage) => void): PlaceMessage {
   return (_head, { subject, reply, size, isNoResponder }) => {
     const bytes = Buffer.allocUnsafe(size)

@@ -20,9 +20,9 @@ export interface OutgoingBytes {
   readonly subject: string
   /** Viewed until `written`. */
   readonly bytes: Uint8Array
-  /** Goes before `bytes`, as part of the message. */
+  /** Bytes of the message before `bytes`. */
   readonly head?: Uint8Array
-  /** Where an answer is expected. */
+  /** Subject for the answer, if one is expected. */
   readonly reply?: string
   /** Called once, when `bytes` are no longer read: they were sent, copied, or the connection is gone. */
   readonly written?: () => void
@@ -32,14 +32,14 @@ export interface OutgoingBytes {
 export interface ClientContext {
   readonly server: string
   readonly broker: BrokerOptions
-  /** Shown by the broker's tools. */
+  /** Name of the client that the broker's tools show. */
   readonly name: string
   readonly settings: Pick<LinkSettings, 'connectMs'>
   /** Bytes that are read at once where no message is on its way to its place. */
   readonly readBytes: number
-  /** The broker refused something that it names, a subject say, or is about to stop. */
+  /** Called when the broker has refused something, which its text names, or is about to stop. */
   readonly complained: (what: string) => void
-  /** Calls what is not the client's own. Does not throw: undefined if that did. */
+  /** Calls a function of a user of the client. Does not throw: returns undefined if that function did. */
   readonly guard: <T>(act: () => T) => T | undefined
 }
 
@@ -77,11 +77,11 @@ export async function openWireClient(o: ClientContext): Promise<WireClient> {
 
 /** One connection to the broker, from the moment when it is signed in; it does not come back. */
 export class WireClient {
-  /** Its address, as HOST:PORT. */
+  /** Address of the server, as HOST:PORT. */
   readonly server: string
-  /** Rejects if the connection ends before it can be used. */
+  /** Promise that resolves when the connection can be used, and rejects if it ends before. */
   readonly signedIn: Promise<void>
-  /** Resolves with the reason when the connection is gone. */
+  /** Promise of the reason, which resolves when the connection is gone. */
   readonly closed: Promise<string>
   isClosed = false
   readonly #context: ClientContext
@@ -128,7 +128,7 @@ export class WireClient {
     })
   }
 
-  /** Bytes that one message may have, as the broker says. */
+  /** Most bytes of one message, as the broker says. */
   get maxPayload(): number {
     return this.#parser.maxPayload
   }
@@ -150,7 +150,7 @@ export class WireClient {
     socket.write(CRLF, written)
   }
 
-  /** @returns ends it. */
+  /** Subscribes to messages that are read to places. @returns ends the subscription. */
   subscribe(subject: string, place: PlaceMessage): () => void {
     const { guard } = this.#context
     this.#lastSid += 1
@@ -166,7 +166,7 @@ export class WireClient {
     }
   }
 
-  /** Resolves when the broker has had all that was published; never, if the connection ends before. */
+  /** Waits until the broker has had all that was published. Never resolves if the connection ends before. */
   flush(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#pongs.push(resolve)

@@ -4,16 +4,16 @@ import { type Arrival, OWN_BYTES, PlacedReader } from '../sockets/placed-reader.
 /** The announcement of a message by the broker, before its bytes come. */
 export interface ComingMessage {
   readonly subject: string
-  /** Where an answer is expected. */
+  /** Subject for the answer, if one is expected. */
   readonly reply: string | undefined
-  /** Bytes of the whole message, without the headers that it may have. */
+  /** Bytes of the whole message, without headers. */
   readonly size: number
-  /** The broker says that there is no responder where we published with this subject as the reply. */
+  /** True if it is the broker's word that a message of ours, with this subject for the answer, had no responder. */
   readonly isNoResponder: boolean
 }
 
 /**
- * Asked when a message begins.
+ * Finds the place of a message when it begins to come.
  *
  * @param head - its first bytes, HEAD_BYTES or all that stand there; valid during the call.
  * @returns undefined to drop the message.
@@ -22,13 +22,13 @@ export type PlaceMessage = (head: Uint8Array, message: ComingMessage) => Arrival
 
 /** The receiver of what a broker says. */
 export interface ParserListener {
-  /** @param json - an object that the server wrote. */
+  /** Called with INFO. @param json - an object that the server wrote. */
   info(json: string): void
   ping(): void
   pong(): void
-  /** `-ERR`, without its quotes. */
+  /** Called with the text of `-ERR`, without its quotes. */
   refused(text: string): void
-  /** @throws if there is no such subscription. */
+  /** Finds the PlaceMessage of a subscription. @throws an error if there is no such subscription. */
   placeOf(sid: number): PlaceMessage
 }
 
@@ -37,7 +37,7 @@ const LF = 10
 
 /** Reads the protocol of a NATS server: lines, and messages that a line announces. */
 export class WireParser {
-  /** Where the bytes go. */
+  /** Reader of the socket's bytes. */
   readonly reader: PlacedReader
   readonly #listener: ParserListener
   /** A message is over but for its end of line. */
@@ -124,7 +124,7 @@ export class WireParser {
 const NO_RESPONDER = Buffer.from('NATS/1.0 503')
 const DIGITS = /^\d{1,15}$/
 
-/** The other end does not speak as a NATS server does. */
+/** Makes the error for an other end that does not speak as a NATS server does. */
 export function protocolError(what: string): ServeError {
   const text = `what answers is no NATS server, or its bytes are damaged: ${what}`
   return new ServeError('MALFORMED_MESSAGE', text)

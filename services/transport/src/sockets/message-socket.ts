@@ -10,7 +10,7 @@ export interface ReadInto {
 
 /** The options of a socket. */
 export interface MessageSocketContext {
-  /** Opens it; what it reads goes to `onread`, or if it cannot, comes as its data. */
+  /** Opens the socket. It reads into `onread`'s memory; if it cannot, its bytes come as `data` events. */
   readonly open: (onread: ReadInto) => Socket
   readonly reader: PlacedReader
   /** Called once, with what ended it; undefined if the other end closed it in order. */
@@ -55,7 +55,7 @@ export class MessageSocket {
     return this.#socket.writableLength
   }
 
-  /** Goes on over another socket, which encrypts what goes over this one. @param wrap - makes it; calls what it is given when it is ready. */
+  /** Encrypts from now on: goes on over a TLS socket around this one. @param wrap - makes that socket, and calls `ready` when it can be used. */
   startTls(wrap: (plain: Socket, ready: () => void) => Socket, ready: () => void): void {
     const plain = this.#socket
     // Its errors are those below TLS; its close comes before the reason for it.
@@ -65,7 +65,7 @@ export class MessageSocket {
     this.#readData()
   }
 
-  /** @param bytes - viewed until `written`, which is called in any case. */
+  /** Writes bytes without copying them. @param bytes - viewed until `written`, which is called in any case. */
   write(bytes: Uint8Array, written?: () => void): void {
     this.#cork()
     this.#socket.write(bytes, written)
@@ -76,7 +76,7 @@ export class MessageSocket {
     this.#socket.end()
   }
 
-  /** @param why - what ends it, for who is told. */
+  /** Ends the socket at once. @param why - reason that `ended` gets. */
   destroy(why?: Error): void {
     this.#socket.destroy(why)
   }

@@ -1,25 +1,25 @@
 import { bug } from '@tutti/errors'
 
-/** Where the bytes of a message that is arriving go. */
+/** The place of a message's bytes that are still to come. */
 export interface Arrival {
   /** The last bytes of the message, as many as fit; nothing else writes there until `arrived`. */
   readonly into: Uint8Array
-  /** They are all there. Not called if the connection ends before. */
+  /** Called once all bytes are there; not if the connection ends before. */
   readonly arrived: () => void
 }
 
 /**
- * Asked when a message begins.
+ * Finds the place of a message when it begins to come.
  *
  * @param head - its first bytes, HEAD_BYTES of them or all; valid during the call.
  * @returns undefined to drop the message.
  */
 export type Place = (head: Uint8Array) => Arrival | undefined
 
-/** The rules for what stands between messages. */
+/** The rules of a protocol for the bytes between its messages. */
 export interface Grammar {
   /**
-   * Takes by `skip` what it understands.
+   * Reads the bytes between messages, and calls the reader's `skip` for those that it understands.
    *
    * @param own - what has come and is not understood lies in it from `start` to `end`, at least one byte.
    * @returns false if it needs more.
@@ -28,9 +28,9 @@ export interface Grammar {
   read(own: Buffer, start: number, end: number): boolean
 }
 
-/** The bytes of a message that are seen before its place is asked for. */
+/** Bytes of a message that are read before its place is asked for. */
 export const HEAD_BYTES = 512
-/** The longest that stands between messages, that is INFO with the addresses of a large cluster. */
+/** Most bytes between two messages: INFO with the addresses of a large cluster. */
 export const OWN_BYTES = 64 * 1024
 /**
  * Bytes that are read at once where a line or a head is expected and tensors may follow: every byte of a payload beyond them is
@@ -66,23 +66,23 @@ export class PlacedReader {
     this.#readBytes = readBytes
   }
 
-  /** True if nothing is read that is not understood. */
+  /** True if all bytes that were read are understood. */
   get isEmpty(): boolean {
     return this.#start === this.#end
   }
 
-  /** The grammar has understood so many bytes. */
+  /** Drops bytes that the grammar has understood. */
   skip(bytes: number): void {
     this.#start += bytes
   }
 
-  /** A message of `size` bytes follows what the grammar has understood. */
+  /** Expects a message of `size` bytes behind what the grammar has understood. */
   announce(size: number, place: Place): void {
     this.#announced = { size, place }
     if (size === 0) this.#begin(0, place, 0)
   }
 
-  /** Where the next bytes go; at least one. */
+  /** Gives the memory to read the next bytes into, at least one byte. */
   target(): Uint8Array {
     const arrival = this.#arrival
     this.#isDirect = arrival !== undefined && arrival.into.byteLength - this.#filled >= DIRECT_BYTES
@@ -94,7 +94,7 @@ export class PlacedReader {
     return this.#own.subarray(this.#end, Math.min(most, OWN_BYTES))
   }
 
-  /** `size` bytes are in the last target. @throws an error if they are not the protocol; then the connection is of no use. */
+  /** Takes the `size` bytes that were read into the last target. @throws an error if they are not the protocol; then the connection is of no use. */
   took(size: number): void {
     if (this.#isDirect) this.#fill(size)
     else {

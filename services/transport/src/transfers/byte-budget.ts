@@ -24,7 +24,7 @@ export class ByteBudget {
     return this.#perSender
   }
 
-  /** @returns false, and takes nothing, if that would be over a bound. */
+  /** Takes bytes for a sender. @returns false, and takes nothing, if that would be over a bound. */
   take(sender: string, bytes: number): boolean {
     if (bytes === 0) return true
     const taken = (this.#taken.get(sender) ?? 0) + bytes

@@ -1,7 +1,7 @@
 /** More pieces than this that do not touch are no sensible order of arrival; it bounds what a hostile sender makes us keep. */
 const MOST_RANGES = 1024
 
-/** Which bytes of a transfer have arrived, as sorted ranges that neither touch nor overlap. */
+/** The bytes of a transfer that have arrived, as sorted ranges that neither touch nor overlap. */
 export class ByteRanges {
   /** start, end, start, end, ... */
   readonly #edges: number[] = []
@@ -27,7 +27,7 @@ export class ByteRanges {
     return true
   }
 
-  /** @returns false if every byte from `start` up to `end` was there already, or there are too many pieces. */
+  /** Adds the bytes from `start` up to `end`. @returns false if all were there already, or there are too many pieces. */
   add(start: number, end: number): boolean {
     const edges = this.#edges
     let first = 0

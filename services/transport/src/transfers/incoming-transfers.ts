@@ -10,19 +10,19 @@ export interface AnnouncedTransfer {
   readonly call: number
   readonly transfer: number
   readonly size: number
-  /** It comes without credit; true or absent, as in the message. */
+  /** True if its bytes come without credit; absent otherwise. */
   readonly isUnasked?: boolean | undefined
-  /** All bytes are there; the receiver owns them. */
+  /** Called once all bytes are there; the receiver owns them. */
   readonly onArrived: (now: number, bytes: Uint8Array) => void
-  /** Nothing has come for the stall time, twice. */
+  /** Called when nothing has come for `stallMs`, twice. */
   readonly onStalled: (now: number) => void
 }
 
-/** Where a chunk goes. */
+/** The place of a chunk in its tensor. */
 export interface ChunkPlace {
-  /** As many bytes as the chunk has. */
+  /** View of the tensor, as long as the chunk. */
   readonly into: Uint8Array
-  /** They are all there. */
+  /** To be called once all bytes of the chunk are in `into`. */
   readonly arrived: (now: number) => void
 }
 
@@ -75,14 +75,14 @@ export class IncomingTransfers {
     this.#unasked = new ByteBudget(mostUnaskedBytes(settings), settings.creditBytes)
   }
 
-  /** Transfers that are announced and have not arrived. */
+  /** Number of transfers that are announced and have not arrived. */
   get size(): number {
     let size = 0
     for (const sender of this.#senders.values()) size += sender.transfers.size
     return size
   }
 
-  /** Transfers that are not announced, and those whose chunks are not wanted: remembered for a while. */
+  /** Number of transfers that came before their message or whose chunks are not wanted; each is remembered for a while. */
   get earlySize(): number {
     return this.#early.size
   }
@@ -99,7 +99,7 @@ export class IncomingTransfers {
     return this.#senders.get(from)?.transfers.has(transfer) ?? false
   }
 
-  /** Expects transfers of one call. @returns the first credits, for the message that says so; what they lack follows by itself. */
+  /** Expects transfers of one call. @returns the first credits, which the caller of this sends; further ones are sent from here. */
   open(now: number, announced: readonly AnnouncedTransfer[]): TransferCredit[] {
     const first = announced[0]
     if (first === undefined) return []
@@ -170,7 +170,7 @@ export class IncomingTransfers {
     return early
   }
 
-  /** Chunks of a transfer that is not open, and will not be, hold no memory. If it is opened all the same, they are asked for. */
+  /** Throws away the chunks of a transfer that is not open and should not be. If it is opened all the same, they are asked for again. */
   throwAway(from: string, transfer: number): void {
     const key = earlyKey(from, transfer)
     this.#unasked.give(from, this.#early.get(key)?.pooled ?? 0)

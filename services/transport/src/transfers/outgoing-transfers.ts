@@ -1,9 +1,9 @@
 import type { TransferCredit } from '@tutti/protocol'
 import type { Lent } from '@tutti/tensor'
 
-/** Largest pieces that the broker takes now. */
+/** Sizes of pieces that the broker takes now, in bytes. */
 export interface PieceLimits {
-  /** A transfer that is no larger goes as one piece. */
+  /** Bytes up to which a transfer goes as one piece. */
   readonly wholeBytes: number
   readonly chunkBytes: number
 }
@@ -15,7 +15,7 @@ export interface Piece {
   readonly offset: number
   readonly total: number
   readonly bytes: Uint8Array
-  /** Retains the tensor, for who reads the piece after the transfer was dropped. */
+  /** Retains the tensor's memory for a reader that may read the piece after the transfer was dropped. */
   readonly retain: Lent['retain']
 }
 
@@ -25,7 +25,7 @@ export interface OutgoingTensor {
   /** Viewed until the transfer is dropped. */
   readonly bytes: Uint8Array
   readonly retain: Lent['retain']
-  /** The receiver takes it before it grants credit. */
+  /** True if the receiver takes all of it before it grants credit. */
   readonly isUnasked?: boolean
   /** Called after each piece, with true once all bytes have been handed out. */
   readonly onProgress: (now: number, isWhollySent: boolean) => void
@@ -61,12 +61,12 @@ export class OutgoingTransfers {
     return this.#transfers.size
   }
 
-  /** True if `next` has a piece. */
+  /** True if `next` would return a piece. */
   get hasNext(): boolean {
     return this.#ready.some((transfer) => this.#transfers.has(transfer.transfer))
   }
 
-  /** @returns the number of the transfer. */
+  /** Begins a transfer of a tensor. @returns its number. */
   open(tensor: OutgoingTensor): number {
     const transfer = this.#next++
     const upTo = tensor.isUnasked ? tensor.bytes.byteLength : 0
@@ -77,7 +77,7 @@ export class OutgoingTransfers {
     return transfer
   }
 
-  /** Takes credits of the receiver; those of others, and smaller ones than before, change nothing. @returns true if some grew. */
+  /** Takes credits from a receiver; for transfers to others, or smaller than before, they change nothing. @returns true if one grew. */
   credit(from: string, credits: readonly TransferCredit[]): boolean {
     let hasGrown = false
     for (const { transfer, upTo } of credits) {
@@ -92,7 +92,7 @@ export class OutgoingTransfers {
     return hasGrown
   }
 
-  /** Goes back to `offset`, and keeps to credits from there; once for each transfer and for its receiver only. */
+  /** Sends a transfer again from `offset` on, under credits; once for each transfer, and only if its receiver asks. */
   resend(from: string, transfer: number, offset: number): void {
     const outgoing = this.#transfers.get(transfer)
     if (outgoing === undefined || outgoing.to !== from || outgoing.hasResent) return
@@ -106,7 +106,7 @@ export class OutgoingTransfers {
     this.#transfers.delete(transfer)
   }
 
-  /** The next piece, or undefined if nothing may be sent now. */
+  /** Takes the next piece to send; undefined if nothing may be sent now. */
   next(now: number): Piece | undefined {
     for (let outgoing = this.#ready.shift(); outgoing; outgoing = this.#ready.shift()) {
       outgoing.isReady = false

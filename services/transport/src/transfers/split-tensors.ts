@@ -1,6 +1,6 @@
 import type { TensorPart } from '@tutti/protocol'
 
-/** Bytes that ride in one message: of each tensor, and of all of them. */
+/** Most bytes that ride in one message: of each tensor, and of all of them. */
 export interface InlineLimits {
   readonly each: number
   readonly total: number
@@ -33,21 +33,21 @@ export function splitTensors(
   })
 }
 
-/** Bytes of the parts that come unasked. */
+/** Counts the bytes of the parts that come unasked. */
 export function unaskedBytes(parts: readonly TensorPart[]): number {
   let bytes = 0
   for (const part of parts) if (part.kind === 'transfer' && part.isUnasked) bytes += part.size
   return bytes
 }
 
-/** Bytes of the parts that come as transfers. */
+/** Counts the bytes of the parts that come as transfers. */
 export function transferBytes(parts: readonly TensorPart[]): number {
   let bytes = 0
   for (const part of parts) if (part.kind === 'transfer') bytes += part.size
   return bytes
 }
 
-/** Bytes of a part that are here with its message; undefined for those that come as a transfer. */
+/** Gives the bytes of a part that came with its message; undefined if they come as a transfer. */
 export function arrivedBytes(part: TensorPart): Uint8Array | undefined {
   if (part.kind === 'inline') return part.bytes
   return part.size === 0 ? new Uint8Array() : undefined
