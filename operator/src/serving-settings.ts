@@ -2,7 +2,7 @@ import { type NatsSettings, toNatsSettings } from './nats/nats-flags.ts'
 import { NATS_SECRETS } from './nats/tenancy-secrets.ts'
 import type { OperatorFlags } from './operator-flags.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
-import type { NatsSettings as PodAccess, StepSettings } from './resources/step-settings.ts'
+import type { NatsSettings as PodAccess, StepPodSettings } from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
 
 /** Derives the settings of steps from the flags. @throws ServeError FLAG_INVALID for a flag about NATS. */
@@ -13,7 +13,7 @@ export function toStepSettings({
   readonly flags: OperatorFlags
   /** Namespace of the operator. */
   readonly namespace: string
-}): StepSettings {
+}): StepPodSettings {
   return {
     image: flags['step-image'],
     pythonImage: flags['step-python-image'],
@@ -55,7 +55,7 @@ function toPodAccess({ urls, prefix, servers }: NatsSettings): PodAccess {
 /** Derives the settings of routers from the flags and the settings of steps. */
 export function toRouterDefaults(
   flags: OperatorFlags,
-  { nats, network, metricsConfig, telemetry, imagePullSecrets }: StepSettings,
+  { nats, network, metricsConfig, telemetry, imagePullSecrets }: StepPodSettings,
 ): RouterDefaults {
   return {
     image: flags['router-image'],

@@ -2,7 +2,7 @@ import { FETCH, type ModelSpec, VERIFY } from '@tutti/api'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
-import type { StepSettings } from './step-settings.ts'
+import type { StepPodSettings } from './step-settings.ts'
 
 /** The path of the model's directory in containers. */
 export const MODEL_DIRECTORY = '/models/model'
@@ -21,7 +21,7 @@ export interface ArtifactParts {
 }
 
 /** Builds the volumes and init containers that bring the artifacts into a pod and check their digest. */
-export function buildArtifactParts(spec: ModelSpec, settings: StepSettings): ArtifactParts {
+export function buildArtifactParts(spec: ModelSpec, settings: StepPodSettings): ArtifactParts {
   const source = parseArtifactSource(spec.storageUri)
   if (source.kind === 'remote') return buildFetched(spec, source.uri, settings)
   const mount = toMount(source)
@@ -50,7 +50,7 @@ function buildCopy(
   }
 }
 
-function buildFetched(spec: ModelSpec, uri: string, settings: StepSettings): ArtifactParts {
+function buildFetched(spec: ModelSpec, uri: string, settings: StepPodSettings): ArtifactParts {
   const { secretRef, digest } = spec.storage ?? {}
   const args = [
     'fetch',
@@ -94,7 +94,7 @@ function toMount(source: Exclude<ArtifactSource, { kind: 'remote' }>): VolumeMou
 function buildFetch(o: {
   readonly name: string
   readonly spec: ModelSpec
-  readonly settings: StepSettings
+  readonly settings: StepPodSettings
   readonly args: readonly string[]
   readonly mounts: readonly VolumeMount[]
 }): Container {

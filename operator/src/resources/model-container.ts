@@ -18,7 +18,7 @@ import {
   TMP_MOUNT,
   TMP_VOLUME,
 } from './serving-pod.ts'
-import { DIRECT_PORT, PORTS, type StepSettings } from './step-settings.ts'
+import { DIRECT_PORT, PORTS, type StepPodSettings } from './step-settings.ts'
 import { telemetryEnv } from './telemetry-env.ts'
 
 /** The name of the container that serves. */
@@ -56,7 +56,7 @@ export interface MainContainerOptions {
   /** The name by which clients call the model. */
   readonly modelName: string
   readonly namespace: string
-  readonly settings: StepSettings
+  readonly settings: StepPodSettings
   /** Mount of the model's artifacts. */
   readonly mount: VolumeMount
 }
@@ -92,7 +92,7 @@ export function buildMainContainer(o: MainContainerOptions): Container {
 /** Builds the volumes of `main` without those of the artifacts. */
 export function buildMainVolumes(
   spec: ModelSpec,
-  { nats }: Pick<StepSettings, 'nats'>,
+  { nats }: Pick<StepPodSettings, 'nats'>,
 ): readonly Volume[] {
   return [
     natsVolume(nats),

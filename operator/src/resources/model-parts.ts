@@ -1,6 +1,6 @@
 import { type ModelSpec, modelNameOf } from '@tutti/api'
 import { childName } from './names.ts'
-import type { StepSettings } from './step-settings.ts'
+import type { StepPodSettings } from './step-settings.ts'
 
 /** The facts from which the children of a Model are built. */
 export interface ModelParts {
@@ -12,7 +12,7 @@ export interface ModelParts {
   readonly modelName: string
   /** Name of the children. */
   readonly childName: string
-  readonly settings: StepSettings
+  readonly settings: StepPodSettings
   /** Digest of the Secret with which artifacts are fetched; absent without one. */
   readonly credentialsDigest?: string
 }
@@ -21,7 +21,7 @@ export function toModelParts(o: {
   readonly name: string
   readonly namespace: string
   readonly spec: ModelSpec
-  readonly settings: StepSettings
+  readonly settings: StepPodSettings
   readonly credentialsDigest?: string
 }): ModelParts {
   const { name, spec } = o

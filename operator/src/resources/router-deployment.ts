@@ -29,7 +29,7 @@ export interface RouterDefaults {
   /** Console for a Router whose spec has no `console`. */
   readonly console: RouterConsole
   readonly nats: NatsSettings
-  /** Values of `--metrics-config` for routers; see StepSettings. */
+  /** Values of `--metrics-config` for routers; see StepPodSettings. */
   readonly metricsConfig: readonly string[]
   readonly telemetry?: TelemetrySettings | undefined
   readonly network: NetworkSettings

@@ -15,7 +15,7 @@ export interface StepImages {
 }
 
 /** The settings of all step pods in the operator's configuration. */
-export interface StepSettings extends StepImages {
+export interface StepPodSettings extends StepImages {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
   readonly nats: NatsSettings

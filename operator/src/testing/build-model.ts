@@ -3,7 +3,7 @@ import type { Container, Deployment, KubeObject, PodSpec } from '@tutti/kube'
 import { buildModelChildren } from '../resources/build-model-children.ts'
 import { toModelParts } from '../resources/model-parts.ts'
 import { planReplicas, toScaling } from '../resources/model-scaling.ts'
-import type { StepSettings } from '../resources/step-settings.ts'
+import type { StepPodSettings } from '../resources/step-settings.ts'
 import type { DesiredChild } from '../runtime/children.ts'
 import { stepSettings } from './step-settings.ts'
 
@@ -12,7 +12,7 @@ export type Spec = Partial<ModelSpec>
 
 export interface BuildOptions {
   readonly name?: string
-  readonly settings?: Partial<StepSettings>
+  readonly settings?: Partial<StepPodSettings>
   readonly credentialsDigest?: string
   readonly live?: number
 }

@@ -1,7 +1,7 @@
-import type { StepSettings } from '../resources/step-settings.ts'
+import type { StepPodSettings } from '../resources/step-settings.ts'
 
 /** Builds settings of steps as an installation has them. */
-export function stepSettings(o: Partial<StepSettings> = {}): StepSettings {
+export function stepSettings(o: Partial<StepPodSettings> = {}): StepPodSettings {
   return {
     image: 'registry.example/tutti-step:1.0.0',
     pythonImage: 'registry.example/tutti-step-python:1.0.0',

@@ -2,7 +2,7 @@ import { type ModelSpec, nameConflict } from '@tutti/api'
 import type { KubeObject, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { parseArtifactSource } from '../../resources/artifact-source.ts'
-import type { StepSettings } from '../../resources/step-settings.ts'
+import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { servedNameOf } from '../served-names.ts'
 import { findHostAccess } from './host-access.ts'
 import { readModelSpec } from './read-model-spec.ts'
@@ -19,7 +19,7 @@ export interface ModelCheckInput {
   readonly model: Stored<ModelObject>
   /** Other resource that holds the Model's served name; undefined if the Model holds it. */
   readonly rival: Stored<KubeObject> | undefined
-  readonly settings: Pick<StepSettings, 'allowsHostAccess'>
+  readonly settings: Pick<StepPodSettings, 'allowsHostAccess'>
   /** True if the Secret in `storage.secretRef` exists. */
   readonly hasSecret: boolean
 }

@@ -6,7 +6,7 @@ import { LatePods } from '../../pods/late-pods.ts'
 import type { PodClient } from '../../pods/pod-client.ts'
 import { addressOf, isReady } from '../../pods/pod-state.ts'
 import { toScaling } from '../../resources/model-scaling.ts'
-import type { StepSettings } from '../../resources/step-settings.ts'
+import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { Applier } from '../../runtime/apply.ts'
 import type { Controller } from '../../runtime/controller.ts'
 import { StatusWriter } from '../../runtime/status.ts'
@@ -24,7 +24,7 @@ export interface ModelControllersOptions extends ControllerParts {
   /** Metrics that a scrape shows beside the runtime's. */
   readonly scrapes: Metrics
   readonly podClient: PodClient
-  readonly settings: StepSettings
+  readonly settings: StepPodSettings
   /** Milliseconds between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
   /** Longest time for one reconcile, in milliseconds; see ControllerOptions. */

@@ -4,7 +4,7 @@ import type { ModelObject } from '../../api/kinds.ts'
 import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
-import type { StepSettings } from '../../resources/step-settings.ts'
+import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { credentialsDigest } from '../credentials-digest.ts'
 
 /** The state that the spec of a Model asks for. */
@@ -21,7 +21,7 @@ export function toDesiredModel(
   { metadata: { name, namespace = '' } }: Stored<ModelObject>,
   spec: ModelSpec,
   o: {
-    readonly settings: StepSettings
+    readonly settings: StepPodSettings
     /** Secret with which artifacts are fetched, if there is one. */
     readonly secret: Stored<Secret> | undefined
   },

@@ -4,7 +4,7 @@ import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import type { LatePods } from '../../pods/late-pods.ts'
 import { buildModelChildren } from '../../resources/build-model-children.ts'
 import { planReplicas } from '../../resources/model-scaling.ts'
-import { type StepSettings, type StepTransport } from '../../resources/step-settings.ts'
+import { type StepPodSettings, type StepTransport } from '../../resources/step-settings.ts'
 import {
   type Applier,
   type ChildOutcome,
@@ -52,7 +52,7 @@ export interface ModelPassOptions
     forget(key: string): void
   }
   readonly guard: ReplicasGuard
-  readonly settings: StepSettings
+  readonly settings: StepPodSettings
   readonly counts: ModelMetrics
 }
 

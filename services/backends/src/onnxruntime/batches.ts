@@ -1,6 +1,6 @@
 import { elementCount, type NamedTensor, type Shape, type StepRequest } from '@tutti/tensor'
 import type { OnnxContext } from './onnx-context.ts'
-import { batchInputs, type RaggedRules, type Requests, tensorsOf } from './ragged.ts'
+import { type BatchedRequests, batchInputs, type RaggedRules, tensorsOf } from './ragged.ts'
 import type { TensorParts } from './session-contract.ts'
 
 /*
@@ -28,7 +28,10 @@ function batchKey({ inputs }: StepRequest, ragged: RaggedRules | undefined): str
  * Joins the inputs of requests for one run: along dimension 0, or flat if they are ragged. The batch inputs, which describe
  * ragged ones, are added.
  */
-export function joinInputs({ inputs, ragged }: OnnxContext, requests: Requests): TensorParts[] {
+export function joinInputs(
+  { inputs, ragged }: OnnxContext,
+  requests: BatchedRequests,
+): TensorParts[] {
   const names = requests[0]?.request.inputs.map(({ name }) => name) ?? []
   const joined = names.map((name): TensorParts => {
     const { index = 0, isVector } = inputs.get(name) ?? {}

@@ -14,7 +14,7 @@ import { refuseScatter } from './run-errors.ts'
  * inputs tell the model where each request's part is; batch outputs are split by the shapes of an input.
  */
 
-export type Requests = readonly { readonly request: StepRequest }[]
+export type BatchedRequests = readonly { readonly request: StepRequest }[]
 
 /** The rules of a configuration for ragged batches. */
 export interface RaggedRules {
@@ -54,7 +54,7 @@ export function toRaggedRules(config: ModelConfig): RaggedRules | undefined {
 }
 
 /** Makes the batch inputs for a run of these requests, with their names. */
-export function batchInputs(rules: RaggedRules, requests: Requests) {
+export function batchInputs(rules: RaggedRules, requests: BatchedRequests) {
   return rules.batchInputs.flatMap((rule) => {
     const { dims, values } = MAKERS[rule.kind](tensorsOf(requests, rule.source_input[0] ?? ''))
     const numbers =
@@ -73,7 +73,7 @@ export function batchInputs(rules: RaggedRules, requests: Requests) {
 export function scatter(
   { batchOutputs, model }: RaggedRules,
   output: NamedTensor,
-  requests: Requests,
+  requests: BatchedRequests,
 ): readonly NamedTensor[] | undefined {
   const rule = batchOutputs.get(output.name)
   if (rule === undefined) return undefined
@@ -90,7 +90,7 @@ export function scatter(
 }
 
 /** Finds the tensor `name` of each request that has it. */
-export function tensorsOf(requests: Requests, name: string): NamedTensor[] {
+export function tensorsOf(requests: BatchedRequests, name: string): NamedTensor[] {
   return requests.flatMap(({ request }) => request.inputs.filter((tensor) => tensor.name === name))
 }
 

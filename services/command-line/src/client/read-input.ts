@@ -18,7 +18,7 @@ import {
 import { decodePicture, isPng } from './picture.ts'
 
 /** The source of an input of a model, as `--input` gives it. */
-export type InputSource =
+export type GivenInput =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'file'; readonly name: string; readonly bytes: Uint8Array }
 
@@ -31,7 +31,7 @@ const PICTURES = /\.(png|jpe?g|webp|gif|bmp|tiff?)$/i
  * @returns a tensor that may view the file's bytes.
  * @throws ServeError INVALID_REQUEST that names the input, the value and the wanted form.
  */
-export function readInput(declared: TensorMetadata, source: InputSource): NamedTensor {
+export function readInput(declared: TensorMetadata, source: GivenInput): NamedTensor {
   const { name } = declared
   try {
     const value =

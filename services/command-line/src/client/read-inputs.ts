@@ -8,7 +8,7 @@ import { readNamed } from './named-flags.ts'
 import { namingFile } from './open-client.ts'
 import { parseShape } from './parse-shape.ts'
 import { collectBounded, readBounded } from './read-bounded.ts'
-import { type InputSource, readInput } from './read-input.ts'
+import { type GivenInput, readInput } from './read-input.ts'
 
 /** Most bytes of one tensor, which goes in one message. */
 export const MOST_TENSOR_BYTES = 2 ** 31 - 1
@@ -67,7 +67,7 @@ async function openSource(
   declared: TensorMetadata,
   text: string,
   { input = Readable.from([]) }: ProcessEnvironment,
-): Promise<InputSource> {
+): Promise<GivenInput> {
   if (!text.startsWith('@')) return { kind: 'literal', text }
   const name = text.slice(1)
   const most = mostBytesOf(declared)

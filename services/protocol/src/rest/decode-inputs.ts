@@ -14,7 +14,7 @@ import { decodePlace, type SharedPlace } from './shared-place.ts'
 import { parseTensorData } from './tensor-data.ts'
 
 /** Source of a request's inputs: the parsed document and the bytes that follow it. */
-export interface InputSource {
+export interface RestDocument {
   readonly document: JsonDocument
   /** Id of the request, for error messages. */
   readonly id: string
@@ -44,7 +44,7 @@ interface Progress {
  * @returns tensors in the request's order; binary ones are views into `source.binary`.
  * @throws ServeError with Triton's text; MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS.
  */
-export function decodeInputs(source: InputSource): readonly RestInput[] {
+export function decodeInputs(source: RestDocument): readonly RestInput[] {
   const items = memberAsArray(source.document.value, 'inputs')
   if (items.length > MESSAGE_BOUNDS.inputs) throw tooMany('inputs')
   const progress: Progress = { offset: 0, texts: undefined }
@@ -70,7 +70,7 @@ export function decodeInputs(source: InputSource): readonly RestInput[] {
 }
 
 function decodeInput(
-  source: InputSource,
+  source: RestDocument,
   item: unknown,
   index: number,
   progress: Progress,
@@ -125,7 +125,7 @@ function decodeDatatype(name: string, text: string): Datatype {
 }
 
 function takeBinary(
-  source: InputSource,
+  source: RestDocument,
   name: string,
   size: number,
   progress: Progress,

@@ -76,12 +76,12 @@ interface Counted {
 }
 
 /** Refuses a request beyond `maxRequests`. @throws ServeError OVERLOADED */
-export function refuseRequest({ requests, bounds }: Counted): never {
+export function refuseFurtherRequest({ requests, bounds }: Counted): never {
   throw overloaded(`${requests} requests are in flight, the bound is ${bounds.maxRequests}`)
 }
 
 /** Refuses bytes beyond `maxBytes`. @param more - bytes that would go over the bound. @throws ServeError OVERLOADED */
-export function refuseBytes({ bytes, bounds }: Counted, more: number): never {
+export function refuseFurtherBytes({ bytes, bounds }: Counted, more: number): never {
   throw overloaded(
     `${bytes} bytes of requests and answers are in flight, ${more} more would go over, the bound is ${bounds.maxBytes}`,
   )

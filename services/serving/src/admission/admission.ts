@@ -4,8 +4,8 @@ import {
   type EndReason,
   endedFor,
   type GivenBounds,
-  refuseBytes,
-  refuseRequest,
+  refuseFurtherBytes,
+  refuseFurtherRequest,
 } from './admission-bounds.ts'
 import { AdmissionTicket, ClientShare, type TicketPool } from './admission-ticket.ts'
 import { EndedCalls } from './ended-calls.ts'
@@ -103,7 +103,7 @@ export class Admission implements TicketPool {
 
   /** For tickets: takes a place. @throws ServeError OVERLOADED if there are `maxRequests`. */
   enter(): void {
-    if (this.#requests >= this.bounds.maxRequests) refuseRequest(this)
+    if (this.#requests >= this.bounds.maxRequests) refuseFurtherRequest(this)
     this.whole?.enter()
     this.#requests += 1
   }
@@ -115,7 +115,7 @@ export class Admission implements TicketPool {
   }
 
   #check(share: Admission): void {
-    if (this.#requests >= this.bounds.maxRequests) refuseRequest(this)
+    if (this.#requests >= this.bounds.maxRequests) refuseFurtherRequest(this)
     this.#makeRoom(1, undefined, share)
     if (this.whole !== undefined) this.whole.#check(share)
   }
@@ -131,10 +131,11 @@ export class Admission implements TicketPool {
     if (this.#bytes + bytes <= maxBytes) return true
     const own = ticket?.callWaitingBytes ?? 0
     // To end all others would not do either.
-    if (this.#bytes - (share.#waitingBytes - own) + bytes > maxBytes) refuseBytes(this, bytes)
+    if (this.#bytes - (share.#waitingBytes - own) + bytes > maxBytes)
+      refuseFurtherBytes(this, bytes)
     while (this.#bytes + bytes > maxBytes) {
       const { longest } = share.line
-      if (longest === undefined) refuseBytes(this, bytes)
+      if (longest === undefined) refuseFurtherBytes(this, bytes)
       this.end(longest, 'pool')
       if (ticket !== undefined && longest.isBeside(ticket)) return false
     }

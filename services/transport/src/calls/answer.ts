@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type TransferCredit, toWireError } from '@tutti/protocol'
 import { outputBytes, ReadyGate } from '@tutti/tensor'
 import { transferBytes, unaskedBytes } from '../transfers/split-tensors.ts'
-import type { MessagingContext, Offer, WireResponse } from './call.ts'
+import type { MessagingContext, Offer, SentResponse } from './call.ts'
 import { callDetails, callError, errorResponse, readsTooSlowly } from './call-errors.ts'
 import { ReadWindow } from './read-window.ts'
 import { SentTensors } from './sent-tensors.ts'
@@ -15,7 +15,7 @@ export interface AnswerContext extends MessagingContext {
 }
 
 /** A response that waits for credit. */
-interface QueuedResponse extends WireResponse {
+interface QueuedResponse extends SentResponse {
   /** Gives the bytes of its outputs back, if they are lent. */
   readonly giveBack: (() => void) | undefined
 }
@@ -85,7 +85,7 @@ export class Answer {
   }
 
   /** Takes a response. After the final one it takes no more. */
-  add(now: number, response: WireResponse): void {
+  add(now: number, response: SentResponse): void {
     if (this.#hasFinal) return
     const problem = this.#problem(response)
     if (problem !== undefined) {
@@ -101,7 +101,7 @@ export class Answer {
   }
 
   /** Takes an error as the last response, behind those that wait. */
-  addError(now: number, error: ServeError, times?: WireResponse['times']): void {
+  addError(now: number, error: ServeError, times?: SentResponse['times']): void {
     const last = errorResponse(this.#window.sent + this.#queue.length, error)
     this.add(now, times === undefined ? last : { ...last, times })
   }
@@ -174,7 +174,7 @@ export class Answer {
     return this.#hasFinal || (this.#queue.length === 0 && this.#window.isOpen)
   }
 
-  #problem(response: WireResponse): ServeError | undefined {
+  #problem(response: SentResponse): ServeError | undefined {
     const { self, settings, held } = this.#context
     const { from, envelope } = this.#offer
     const { tensorBytes, tensorBytesPerMember, heldResponses } = settings

@@ -2,7 +2,7 @@ import { type ErrorDetails, type Reason, ServeError } from '@tutti/errors'
 import { type Envelope, toWireError } from '@tutti/protocol'
 import type { EndpointSettings } from '../endpoint-settings.ts'
 import type { OutgoingMessage } from '../send-message.ts'
-import type { WireResponse } from './call.ts'
+import type { SentResponse } from './call.ts'
 
 /** A call of ours, as errors about it name it. */
 interface MadeCall {
@@ -121,7 +121,7 @@ export function tooLargeResponse(
 }
 
 /** Makes the response that ends a call with an error. */
-export function errorResponse(index: number, error: ServeError): WireResponse {
+export function errorResponse(index: number, error: ServeError): SentResponse {
   return { index, final: true, outputs: [], parameters: new Map(), error }
 }
 

@@ -24,7 +24,7 @@ export interface MessagingContext {
 }
 
 /** A response or an error, as it crosses processes. */
-export interface WireResponse extends StepResponse {
+export interface SentResponse extends StepResponse {
   /** Set instead of outputs; an error is always final. */
   readonly error?: ServeError
 }

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { Message } from '@tutti/protocol'
 import type { StepTimes } from '@tutti/tensor'
 import type { OutgoingMessage } from '../send-message.ts'
-import type { CallJob, MessagingContext, Offer, WireResponse } from './call.ts'
+import type { CallJob, MessagingContext, Offer, SentResponse } from './call.ts'
 import { lostMessage, maybeExecuted, notExecuted } from './call-errors.ts'
 import { CallSlots } from './call-slots.ts'
 import { RecentKeys, TOMBSTONES } from './recent-keys.ts'
@@ -88,7 +88,7 @@ export class IncomingCalls {
     else this.#onUnknown(now, key, message)
   }
 
-  respond(now: number, key: string, response: WireResponse): void {
+  respond(now: number, key: string, response: SentResponse): void {
     this.#calls.get(key)?.answer.add(now, response)
   }
 
