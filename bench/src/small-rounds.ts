@@ -20,6 +20,15 @@ export interface SmallRounds {
   readonly load: (server: BenchServer, level: Level) => Promise<number>
 }
 
+/** A load before the rounds, until code is compiled. */
+export const WARM_UP = { inFlight: 64, requests: 20_000 } as const
+/** Loads of gRPC on one connection; a round of each takes about a second. */
+export const GRPC_LEVELS = [
+  { inFlight: 1, requests: 4000 },
+  { inFlight: 8, requests: 12_000 },
+  { inFlight: 64, requests: 20_000 },
+] as const
+
 export const ROUNDS = 7
 
 interface Sample {

@@ -3,18 +3,18 @@ import { makeFixtureRepository } from './fixture.ts'
 import { type Form, sendBy } from './forms.ts'
 import type { Ratios } from './history.ts'
 import { type BenchServer, startEmptyServer, startTutti, WITH_REST } from './servers.ts'
-import { compareSmall, type Level, ROUNDS, requestsOf } from './small-rounds.ts'
+import {
+  compareSmall,
+  GRPC_LEVELS,
+  type Level,
+  ROUNDS,
+  requestsOf,
+  WARM_UP,
+} from './small-rounds.ts'
 import { readStatistics } from './statistics.ts'
 
 const MODEL = 'identity_fp32'
 const FLOATS = 16
-const WARM_UP = { inFlight: 64, requests: 20_000 } as const
-/** A round takes about a second. */
-const GRPC_LEVELS = [
-  { inFlight: 1, requests: 4000 },
-  { inFlight: 8, requests: 12_000 },
-  { inFlight: 64, requests: 20_000 },
-] as const
 const REST_LEVELS = [
   { inFlight: 1, requests: 2000 },
   { inFlight: 16, requests: 4000 },

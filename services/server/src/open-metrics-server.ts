@@ -22,7 +22,7 @@ export interface ObservedProcess {
 
 /**
  * Starts only the metrics server, for executables that take long to start and must answer probes meanwhile. They pass the
- * result to `openServers` later, as `metricsServer`.
+ * result to `openServers` later, as `metricsServer`, and close it.
  *
  * @returns undefined if the flags do not allow it.
  * @throws ServeError SETTING_INVALID if the address cannot be listened on.

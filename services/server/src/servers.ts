@@ -72,7 +72,7 @@ export interface ServersOptions extends ObservedProcess {
   readonly traceSettings?: TraceSettings | undefined
   /** Memory of large tensors of requests; ordinary memory if absent. */
   readonly memory?: TensorMemory | undefined
-  /** The metrics server if it runs already; closed with the others. */
+  /** The metrics server if it runs already. Its owner closes it, after the others. */
   readonly metricsServer?: MetricsServer | undefined
   readonly clock: Clock
 }
@@ -116,7 +116,7 @@ type StartServer = () => Promise<RunningServer>
 export async function openServers(o: ServersOptions): Promise<Servers> {
   const { flags, edge, page } = o
   const { admission, inner, outer } = prepareListeners(o)
-  const metrics = o.metricsServer ?? (await openMetricsServer(o))
+  const ownMetrics = o.metricsServer === undefined ? await openMetricsServer(o) : undefined
   const endRateWatch = watchRates({ clock: o.clock, admission, ...toRate(flags) })
   const servers: RunningServer[] = []
   const start = async (listener: string, isAllowed: boolean, server: StartServer) => {
@@ -129,7 +129,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
     endRateWatch()
     await Promise.all(servers.map((server) => server.close()))
     // Last: probes and scrapes are answered while the others close.
-    await metrics?.close()
+    await ownMetrics?.close()
   }
   try {
     const ports = {
@@ -144,7 +144,7 @@ export async function openServers(o: ServersOptions): Promise<Servers> {
       ...(page && {
         consolePort: await start('console', true, () => openPage(o, inner('http'), page)),
       }),
-      metricsPort: metrics?.port,
+      metricsPort: (o.metricsServer ?? ownMetrics)?.port,
     }
     return {
       ports,

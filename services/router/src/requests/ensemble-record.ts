@@ -20,7 +20,7 @@ interface RecordDependencies extends Pick<RequestDependencies, 'clock' | 'tracin
 export class EnsembleRecord implements ResponseSink {
   /** In which the steps are called: under the span. */
   readonly context: RequestCallContext
-  readonly #o: RecordDependencies
+  readonly #dependencies: RecordDependencies
   readonly #call: NestedCall
   readonly #sink: ResponseSink
   readonly #span: Span | undefined
@@ -31,7 +31,7 @@ export class EnsembleRecord implements ResponseSink {
 
   constructor(o: RecordDependencies, call: NestedCall, sink: ResponseSink) {
     const { target, context } = call
-    this.#o = o
+    this.#dependencies = o
     this.#call = call
     this.#sink = sink
     this.#span = o.tracing && startEnsembleSpan(o.tracing, target, context.trace)
@@ -44,7 +44,7 @@ export class EnsembleRecord implements ResponseSink {
     this.#batchSize = Math.max(1, batchSize)
     const { entry, version } = this.#call.target
     const model = { name: entry.name, version: version.version, isEnsemble: true }
-    this.#watch = this.#o.observer?.began(model, this.#call.request, this.context)
+    this.#watch = this.#dependencies.observer?.began(model, this.#call.request, this.context)
     this.#watch?.queued?.()
   }
 
@@ -75,7 +75,7 @@ export class EnsembleRecord implements ResponseSink {
 
   #ended(end: Omit<RequestEnd, 'elapsedNs' | 'batchSize'>): void {
     if (this.#batchSize === undefined) return
-    const elapsedNs = (this.#o.clock.now() - this.#startedAt) * 1e6
+    const elapsedNs = (this.#dependencies.clock.now() - this.#startedAt) * 1e6
     this.#watch?.dequeued?.()
     this.#watch?.ended?.({ ...end, elapsedNs, batchSize: this.#batchSize })
   }

@@ -63,8 +63,13 @@ export class Requests {
       labels: (output) => labels[output],
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
-        const called = { target: resolved, request, context }
-        const record = plan && new EnsembleRecord({ clock, tracing, observer }, called, sink)
+        const record =
+          plan &&
+          new EnsembleRecord(
+            { clock, tracing, observer },
+            { target: resolved, request, context },
+            sink,
+          )
         const owner = new AdmittedRequest({ key, pin, callers, sink: record ?? sink, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) callDirectly(this.#dependencies, call, owner)
@@ -86,10 +91,10 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   readonly key: string
   readonly pins = new RevisionPins()
   readonly callers: readonly string[] | undefined
-  readonly #admitted: Admitted
+  readonly #request: Admitted
 
   constructor(o: Admitted) {
-    this.#admitted = o
+    this.#request = o
     this.key = o.key
     this.callers = o.callers
     if (o.pin.requests++ === 0) o.pinned.open.push(o.pin)
@@ -97,20 +102,20 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
 
   send(response: StepResponse): void {
     if (response.final) this.#release()
-    this.#admitted.sink.send(response)
+    this.#request.sink.send(response)
   }
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     this.#release()
-    this.#admitted.sink.fail(error, executed, times)
+    this.#request.sink.fail(error, executed, times)
   }
 
   ready(): Promise<void> | undefined {
-    return this.#admitted.sink.ready?.()
+    return this.#request.sink.ready?.()
   }
 
   #release(): void {
-    const { pin, pinned } = this.#admitted
+    const { pin, pinned } = this.#request
     pin.requests -= 1
     if (pin.requests > 0) return
     pinned.open.splice(pinned.open.indexOf(pin), 1)

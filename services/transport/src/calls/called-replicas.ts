@@ -31,8 +31,8 @@ export class CalledReplicas {
     this.#context = context
   }
 
-  /** Finds how much of the next call may go unasked: of responses a tensor that goes whole, or none while others have it all. */
-  room(to: string): UnaskedBytes {
+  /** Computes the bytes that the next call may send unasked: for responses one whole tensor, or none if other calls use the rest. */
+  unaskedFor(to: string): UnaskedBytes {
     const { settings, unaskedBytes } = this.#context
     const { inputs = 0, responses = 0 } = this.#replicas.get(to) ?? {}
     const left = Math.min(

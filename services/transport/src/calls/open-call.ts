@@ -65,7 +65,7 @@ export class OpenCall implements ReceivingCall {
     this.#openedAt = now
     this.#progressAt = now
     this.#heardAt = now
-    const { inputs, responses } = context.replicas.room(to)
+    const { inputs, responses } = context.replicas.unaskedFor(to)
     this.#inputs = new SentTensors(context, {
       to,
       tensors,
