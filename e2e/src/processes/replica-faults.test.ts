@@ -80,6 +80,11 @@ await t.test('SIGSTOP of a replica', { skip: SKIP }, async (t) => {
   await untilReady([router], ['slow'])
   const client = openClient(t, router)
   const [toStopped, toOther] = [openClient(t, stopped), openClient(t, other)]
+  await until('the router sends to both', async () => {
+    await Promise.all([0, 1].map(() => ask(client, slowQuestion(5))))
+    const counts = [toStopped, toOther].map((replica) => successes(replica, 'slow'))
+    return (await Promise.all(counts)).every((count) => count > 0)
+  })
   // One for each, and each keeps an instance for other work.
   const areBusy = [stopped, other].map(({ id }) =>
     harness.watch.next(id, 'has work', (h) => h.inFlight === 1),
