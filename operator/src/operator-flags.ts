@@ -1,7 +1,7 @@
 import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { NATS_FLAGS } from './nats/nats-flags.ts'
-import { checkMetricsConfig, checkTelemetry, SERVING_FLAGS } from './serving-flags.ts'
+import { checkMetricsConfig, checkTelemetry, WORKLOAD_FLAGS } from './workload-flags.ts'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 const SECONDS = { type: 'int', min: 1, max: 3600, unit: 's' } as const
@@ -50,7 +50,7 @@ export const OPERATOR_FLAGS = {
     default: 8080,
     description: 'Port of `/metrics`; 0 takes any free port.',
   },
-  ...SERVING_FLAGS,
+  ...WORKLOAD_FLAGS,
   ...NATS_FLAGS,
   ...PROCESS_FLAGS,
   'exit-timeout-secs': {

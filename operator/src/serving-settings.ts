@@ -2,11 +2,11 @@ import { type NatsSettings, toNatsSettings } from './nats/nats-flags.ts'
 import { NATS_SECRETS } from './nats/tenancy-secrets.ts'
 import type { OperatorFlags } from './operator-flags.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
-import type { NatsSettings as PodAccess, StepPodSettings } from './resources/step-settings.ts'
+import type { PodNatsSettings as PodAccess, StepPodSettings } from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
 
 /** Derives the settings of steps from the flags. @throws ServeError FLAG_INVALID for a flag about NATS. */
-export function toStepSettings({
+export function toStepPodSettings({
   flags,
   namespace,
 }: {

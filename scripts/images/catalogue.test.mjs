@@ -15,7 +15,7 @@ function stage(name) {
 }
 
 await test('images are named as the operator and the chart name them', async (t) => {
-  const flags = textOf('operator/src/serving-flags.ts')
+  const flags = textOf('operator/src/workload-flags.ts')
   const values = textOf('charts/tutti/values.yaml')
   for (const name of ['operator', 'router', 'step']) {
     t.equal(

@@ -79,7 +79,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Not empty if pods would send their traces there: as the operator checks --otlp-endpoint (serving-flags.test.ts). No part of it is one that it would read in another way, such as /./ or a number of ten digits for an IPv4 address. */}}
+{{/* Not empty if pods would send their traces there: as the operator checks --otlp-endpoint (workload-flags.test.ts). No part of it is one that it would read in another way, such as /./ or a number of ten digits for an IPv4 address. */}}
 {{- define "tutti.isCollector" -}}
 {{- $isAddress := regexMatch `^https?://(?:(?:[A-Za-z0-9_-]+\.)*[A-Za-z_][A-Za-z0-9_-]*\.?|(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])|\[(?:(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,7}:|(?:[0-9A-Fa-f]{1,4}:){1,6}:[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,4}(?::[0-9A-Fa-f]{1,4}){1,3}|::(?:[0-9A-Fa-f]{1,4}:){0,5}[0-9A-Fa-f]{1,4})\])(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$` . -}}
 {{- if and $isAddress (not (regexMatch `(?:[/.][Xx][Nn]--|/v1/traces/?$)` .)) -}}yes{{- end -}}

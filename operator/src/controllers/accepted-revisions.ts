@@ -68,7 +68,7 @@ export function toWanted(
  *
  * @param known - all ControllerRevisions of the owner.
  */
-export function planAccepted(
+export function planNewestRevision(
   wanted: readonly WantedRevision[],
   known: readonly Revision[],
 ): RevisionPlan {

@@ -1,4 +1,4 @@
-import { MODEL_LABEL } from '@tutti/api'
+import { isOfRouter, MODEL_LABEL } from '@tutti/api'
 import type { Clock, Logger } from '@tutti/chassis'
 import {
   type Client,
@@ -23,7 +23,7 @@ import {
 } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject, ROUTER } from '../api/kinds.ts'
 import type { PodState } from '../pods/pod-state.ts'
-import { isOfRouter, ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
+import { ROUTER_LABEL_SELECTOR } from '../resources/router-names.ts'
 import { Cache, type CacheOptions, type OpenReflector } from '../runtime/cache.ts'
 import type { ChildRecord } from '../runtime/child-record.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
@@ -111,7 +111,7 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       resource: POD,
       trim: keepPod,
       indexers: {
-        [INDEX.model]: modelOf,
+        [INDEX.model]: modelKeysOf,
         [INDEX.router]: (pod) => (isOfRouter(pod) ? [pod.metadata.namespace ?? ''] : []),
       },
     }),
@@ -147,7 +147,7 @@ export function namespaceOfKey(key: string): string {
 }
 
 /** Returns the key of the Model that a pod or another child has in its label; an empty list without the label. */
-export function modelOf({ metadata }: KubeObject): readonly string[] {
+export function modelKeysOf({ metadata }: KubeObject): readonly string[] {
   const name = metadata.labels?.[MODEL_LABEL]
   return name === undefined ? [] : [`${metadata.namespace}/${name}`]
 }

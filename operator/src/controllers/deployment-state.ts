@@ -12,7 +12,7 @@ export function templateOf({ spec }: DeploymentState): string | undefined {
 }
 
 /** Returns the wanted number of a Deployment's pods, and the numbers that its controller counted last. */
-export function numbersOf({ spec, status }: DeploymentState) {
+export function podCountsOf({ spec, status }: DeploymentState) {
   return {
     wanted: spec.replicas ?? 1,
     all: status?.replicas ?? 0,

@@ -1,7 +1,7 @@
 import { createPodClient } from '../pods/pod-client.ts'
 import { RouterViews } from '../pods/router-views.ts'
 import { inNamespaces } from '../runtime/in-namespaces.ts'
-import { toRouterDefaults, toStepSettings } from '../serving-settings.ts'
+import { toRouterDefaults, toStepPodSettings } from '../serving-settings.ts'
 import { createCaches, INDEX, keysOf } from './caches.ts'
 import type { ControllerContext, ControllerSet } from './context.ts'
 import { createEnsembleController } from './ensemble/ensemble-controller.ts'
@@ -19,7 +19,7 @@ export function createControllers(given: ControllerContext): ControllerSet {
   const caches = createCaches(context)
   createResourceMetrics(context.scrapes, caches)
   const podClient = createPodClient({ clock, ...(podPort !== undefined && { port: podPort }) })
-  const settings = toStepSettings(context)
+  const settings = toStepPodSettings(context)
   const views = new RouterViews({
     ...context,
     client: podClient,

@@ -12,7 +12,7 @@ import {
   withoutManagedFields,
 } from '@tutti/kube'
 import type { ModelObject } from '../api/kinds.ts'
-import type { PodContainer, PodState } from '../pods/pod-state.ts'
+import type { CachedContainer, PodState } from '../pods/pod-state.ts'
 import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
 import { type ChildRecord, toChildRecord } from '../runtime/child-record.ts'
 import { intern } from '../runtime/intern.ts'
@@ -200,7 +200,7 @@ function keepPodCondition(condition: StatusCondition): StatusCondition {
   }
 }
 
-function keepContainer(container: PodContainer): PodContainer {
+function keepContainer(container: CachedContainer): CachedContainer {
   const { name, ready, restartCount, containerID, state, lastState } = container
   return {
     name: intern(name),

@@ -21,7 +21,7 @@ import { isRefusal } from '../runtime/refusal.ts'
 import {
   acceptedOf,
   byRevision,
-  planAccepted,
+  planNewestRevision,
   type Revision,
   type RevisionPlan,
   type WantedRevision,
@@ -69,14 +69,14 @@ export interface StoredRevisions {
  */
 export async function storeAccepted(o: StoreOptions): Promise<StoredRevisions> {
   const known = o.known.filter((one) => isLabelled(one, o.owner)).toSorted(byRevision)
-  const { create, renew } = planAccepted(o.wanted, known)
+  const { create, renew } = planNewestRevision(o.wanted, known)
   const isPlanned = create.length > 0 || renew !== undefined
   if (!isPlanned && unusedOf(known, o).length === 0) return { revisions: known, made: [] }
   // After a restart the cache may be far behind: an edit that was accepted long ago must not be undone.
   await new OwnerCheck(o.client, o.owner, o.signal).ensure()
   // Asked of the server: numbers must count up, whatever the cache has seen. It happens once for each change.
   const live = (await list(o)).toSorted(byRevision)
-  const { made, refusal } = await carryOut(planAccepted(o.wanted, live), o)
+  const { made, refusal } = await carryOut(planNewestRevision(o.wanted, live), o)
   const renewed = new Set(made.map(({ metadata }) => metadata.uid))
   const others = live.filter(({ metadata }) => !renewed.has(metadata.uid))
   const revisions = [...made, ...others].toSorted(byRevision)

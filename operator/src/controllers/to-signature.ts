@@ -7,7 +7,7 @@ type Tensor = Pick<ModelConfig['output'][number], 'name' | 'data_type' | 'dims'>
 /**
  * Builds the signature for a status: inputs and outputs as clients see them. It is undefined if it breaks the status's schema.
  */
-export function toSignature(config: ModelConfig): Signature | undefined {
+export function toStatusSignature(config: ModelConfig): Signature | undefined {
   const { data } = Signature.safeParse({
     maxBatchSize: config.max_batch_size,
     decoupled: isDecoupled(config),

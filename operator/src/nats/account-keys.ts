@@ -5,10 +5,10 @@ import {
   type CredentialIssuer,
   DamagedKeysError,
   KEY_NAMES,
+  readKeyText,
   readPassword,
   readSeed,
   readSigningKeys,
-  readText,
   type SecretTexts,
   type SigningKeys,
 } from './tenancy-keys.ts'
@@ -92,8 +92,8 @@ export function toAccountTexts(keys: AccountKeys): SecretTexts {
  */
 export function parseAccountKeys(texts: SecretTexts): AccountKeys {
   const authority = {
-    certificate: `${readText(texts, NAMES.certificate)}\n`,
-    key: `${readText(texts, NAMES.key)}\n`,
+    certificate: `${readKeyText(texts, NAMES.certificate)}\n`,
+    key: `${readKeyText(texts, NAMES.key)}\n`,
   }
   if (!isAuthority(authority)) {
     throw new DamagedKeysError(

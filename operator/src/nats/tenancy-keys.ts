@@ -66,7 +66,7 @@ export function readSigningKeys(texts: SecretTexts): SigningKeys {
 
 function readSince(texts: SecretTexts): Pick<SigningKeys, 'usedAtMs'> {
   if (texts[KEY_NAMES.signingSince] === undefined) return {}
-  const usedAtMs = Date.parse(readText(texts, KEY_NAMES.signingSince))
+  const usedAtMs = Date.parse(readKeyText(texts, KEY_NAMES.signingSince))
   if (Number.isFinite(usedAtMs)) return { usedAtMs }
   throw new DamagedKeysError(
     `key "${KEY_NAMES.signingSince}": it holds no time, want 2030-01-31T12:00:00.000Z`,
@@ -75,7 +75,7 @@ function readSince(texts: SecretTexts): Pick<SigningKeys, 'usedAtMs'> {
 
 /** Reads a key pair from the seed under `name`. @throws DamagedKeysError if there is no valid seed of this role. */
 export function readSeed(texts: SecretTexts, name: string, role: NkeyRole): Nkey {
-  const text = readText(texts, name)
+  const text = readKeyText(texts, name)
   const key = nkeyOfSeed(role, text)
   if (key !== undefined) return key
   throw new DamagedKeysError(
@@ -84,14 +84,14 @@ export function readSeed(texts: SecretTexts, name: string, role: NkeyRole): Nkey
 }
 
 function readPublicKey(texts: SecretTexts, name: string): string {
-  const text = readText(texts, name)
+  const text = readKeyText(texts, name)
   if (isPublicNkey('account', text)) return text
   throw new DamagedKeysError(`key "${name}": it holds no public nkey of an account, want A...`)
 }
 
 /** Reads the password of the servers' cluster. @throws DamagedKeysError if it is missing or has another form. */
 export function readPassword(texts: SecretTexts): string {
-  const text = readText(texts, KEY_NAMES.routePassword)
+  const text = readKeyText(texts, KEY_NAMES.routePassword)
   if (/^[\w-]{16,}$/.test(text)) return text
   throw new DamagedKeysError(
     `key "${KEY_NAMES.routePassword}": got ${text.length} characters, want 16 or more letters, digits, - and _`,
@@ -99,7 +99,7 @@ export function readPassword(texts: SecretTexts): string {
 }
 
 /** Reads a text without the white space around it, which editors leave. @throws DamagedKeysError if the text is missing. */
-export function readText(texts: SecretTexts, name: string): string {
+export function readKeyText(texts: SecretTexts, name: string): string {
   const text = texts[name]?.trim()
   if (text === undefined) throw new DamagedKeysError(`key "${name}" is missing`)
   return text

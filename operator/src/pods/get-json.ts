@@ -37,7 +37,7 @@ export interface GetJsonOptions extends JsonPlace {
  * @throws ServeError that names the pod and the path: POD_UNREACHABLE, also for another HTTP status than 200; MESSAGE_TOO_LARGE;
  * MALFORMED_MESSAGE; OVERLOADED if the shared count of bytes is full. It throws the signal's reason if the signal aborts.
  */
-export async function getJson(o: GetJsonOptions): Promise<unknown> {
+export async function getPodJson(o: GetJsonOptions): Promise<unknown> {
   o.signal.throwIfAborted()
   try {
     return parse(o, await readBody(o, await send(o)))

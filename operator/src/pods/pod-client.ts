@@ -10,7 +10,7 @@ import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import { openLimit } from '../runtime/open-limit.ts'
-import { failureAt, getJson, type JsonPlace } from './get-json.ts'
+import { failureAt, getPodJson, type JsonPlace } from './get-json.ts'
 
 /** The address of a pod of a router or step. */
 export interface PodAddress {
@@ -20,7 +20,7 @@ export interface PodAddress {
   readonly ip: string
 }
 
-export interface AskOptions {
+export interface PodCallOptions {
   readonly signal: AbortSignal
 }
 
@@ -33,9 +33,9 @@ export interface AskOptions {
  * signal aborts.
  */
 export interface PodClient {
-  servedByRouter(pod: PodAddress, o: AskOptions): Promise<ServedByRouter>
-  servedByStep(pod: PodAddress, o: AskOptions): Promise<StepDescription>
-  loadOfStep(pod: PodAddress, o: AskOptions): Promise<StepLoad>
+  servedByRouter(pod: PodAddress, o: PodCallOptions): Promise<ServedByRouter>
+  servedByStep(pod: PodAddress, o: PodCallOptions): Promise<StepDescription>
+  loadOfStep(pod: PodAddress, o: PodCallOptions): Promise<StepLoad>
 }
 
 export interface PodClientOptions {
@@ -65,7 +65,7 @@ export function createPodClient(o: PodClientOptions): PodClient {
   const ask = async <T>(
     pod: PodAddress,
     question: Question<T>,
-    { signal }: AskOptions,
+    { signal }: PodCallOptions,
   ): Promise<T> => {
     const { of, path, parse } = question
     const place = { pod: pod.name, ip: pod.ip, port, path }
@@ -80,7 +80,7 @@ export function createPodClient(o: PodClientOptions): PodClient {
       isAsked = true
       const maxBytes = o.maxBytes ?? question.maxBytes
       const bounds = { answers, maxBytes, maxValues: question.maxValues, signal: limit.signal }
-      const json = await getJson({ ...place, ...bounds })
+      const json = await getPodJson({ ...place, ...bounds })
       return naming(pod, () => parse(json))
     }
     try {

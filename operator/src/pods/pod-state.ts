@@ -7,13 +7,13 @@ export interface PodState extends KubeObject {
   /** Spec whose `volumes` are only those of volume claims. */
   readonly spec: Pick<PodSpec, 'nodeName' | 'readinessGates' | 'volumes'>
   readonly status?: Pick<PodStatus, 'phase' | 'reason' | 'message' | 'podIP' | 'conditions'> & {
-    readonly containerStatuses?: readonly PodContainer[]
-    readonly initContainerStatuses?: readonly PodContainer[]
+    readonly containerStatuses?: readonly CachedContainer[]
+    readonly initContainerStatuses?: readonly CachedContainer[]
   }
 }
 
 /** The parts of a container's status that caches keep. */
-export type PodContainer = Pick<
+export type CachedContainer = Pick<
   ContainerStatus,
   'name' | 'ready' | 'restartCount' | 'containerID' | 'state' | 'lastState'
 >
@@ -42,13 +42,13 @@ export function statusOf(pod: PodState, type: string): string | undefined {
 }
 
 /** Returns the address of a pod; undefined before it has an IP. */
-export function addressOf(pod: PodState): PodAddress | undefined {
+export function podAddressOf(pod: PodState): PodAddress | undefined {
   const ip = pod.status?.podIP
   const { namespace = '', name } = pod.metadata
   return ip === undefined || ip === '' ? undefined : { namespace, name, ip }
 }
 
 /** Returns the status of the container `main`, which serves; undefined before there is one. */
-export function mainStatusOf(pod: PodState): PodContainer | undefined {
+export function mainStatusOf(pod: PodState): CachedContainer | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === 'main')
 }

@@ -7,7 +7,7 @@ import { KeyedLimiter } from '../runtime/keyed-limiter.ts'
 import type { ManagedController } from '../runtime/manager.ts'
 import { routersCannotBeAsked, servedModelsChanged } from './log-events.ts'
 import type { PodAddress, PodClient } from './pod-client.ts'
-import { addressOf, isReady, type PodState } from './pod-state.ts'
+import { isReady, type PodState, podAddressOf } from './pod-state.ts'
 
 /** The answer of one ready router, or the error if it did not answer. */
 export type RouterView =
@@ -220,7 +220,7 @@ export class RouterViews implements ManagedController {
 
   #readyRouters(namespace: string): readonly { id: string; address: PodAddress }[] {
     return this.#o.routersOf(namespace).flatMap((pod) => {
-      const address = addressOf(pod)
+      const address = podAddressOf(pod)
       return address === undefined || !isReady(pod) ? [] : [{ id: pod.metadata.uid, address }]
     })
   }

@@ -5,7 +5,7 @@ import {
   type HorizontalPodAutoscaler,
   NETWORK_POLICY,
   POD_DISRUPTION_BUDGET,
-  type PodTemplate,
+  type PodTemplateSpec,
   SERVICE,
   SERVICE_ACCOUNT,
   type Service,
@@ -38,7 +38,7 @@ export function buildModelChildren(
   o: {
     readonly scaling: Scaling
     readonly replicas: number | undefined
-    readonly podTemplate?: PodTemplate
+    readonly podTemplate?: PodTemplateSpec
   },
 ): readonly DesiredChild[] {
   const { scaling, replicas, podTemplate = buildPodTemplate(parts) } = o

@@ -18,7 +18,7 @@ import {
   type RouterParts,
   replicasOf,
 } from './router-deployment.ts'
-import { buildEdgeSecret, type Exposed } from './router-edge.ts'
+import { buildEdgeSecret, type ExposedEnsembles } from './router-edge.ts'
 import {
   EDGE_PORTS,
   ROUTER_LABELS,
@@ -41,7 +41,10 @@ import { PORTS } from './step-settings.ts'
  * Builds all children of a Router in the order in which they are applied: objects that pods need come before the Deployment.
  * Pure.
  */
-export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly DesiredChild[] {
+export function buildRouterSet(
+  parts: RouterParts,
+  exposed: ExposedEnsembles,
+): readonly DesiredChild[] {
   const { namespace } = parts
   const { metadata } = partsOf(namespace)
   const isShown = consoleOf(parts) !== 'None'
@@ -70,7 +73,7 @@ export function buildRouterSet(parts: RouterParts, exposed: Exposed): readonly D
 }
 
 /** Builds the Secret that tells routers which Ensembles are exposed, and which tokens and ServiceAccounts may call them. Pure. */
-export function buildExposure(namespace: string, exposed: Exposed): DesiredChild {
+export function buildExposure(namespace: string, exposed: ExposedEnsembles): DesiredChild {
   return desiredChild(SECRET, buildEdgeSecret(namespace, exposed))
 }
 

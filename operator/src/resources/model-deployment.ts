@@ -1,5 +1,5 @@
 import type { ModelSpec } from '@tutti/api'
-import type { Deployment, Desired, PodSpec, PodTemplate } from '@tutti/kube'
+import type { Deployment, Desired, PodSpec, PodTemplateSpec } from '@tutti/kube'
 import { ACCEPTED_GATE } from '../pods/pod-state.ts'
 import { digestOf } from '../runtime/canonical.ts'
 import { buildArtifactParts } from './model-artifacts.ts'
@@ -21,7 +21,7 @@ const OLD_REPLICA_SETS = 3
 /** Builds the Deployment of a Model. @param o.replicas - replicas to write; undefined if an autoscaler or a user sets them. */
 export function buildModelDeployment(
   parts: ModelParts,
-  o: { readonly replicas: number | undefined; readonly podTemplate: PodTemplate },
+  o: { readonly replicas: number | undefined; readonly podTemplate: PodTemplateSpec },
 ): Desired<Deployment> {
   const { replicas, podTemplate } = o
   const { spec, name, namespace, childName } = parts
@@ -40,10 +40,10 @@ export function buildModelDeployment(
 }
 
 /** Builds the pod template of a Model, with its own digest as annotation. */
-export function buildPodTemplate(parts: ModelParts): PodTemplate {
+export function buildPodTemplate(parts: ModelParts): PodTemplateSpec {
   const { metadata } = parts.spec.podTemplate ?? {}
   const { credentialsDigest } = parts
-  const template: PodTemplate = {
+  const template: PodTemplateSpec = {
     metadata: {
       labels: { ...metadata?.labels, ...stepLabels(parts.name) },
       annotations: {

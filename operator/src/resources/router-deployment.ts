@@ -15,7 +15,7 @@ import {
   TMP_MOUNT,
   TMP_VOLUME,
 } from './serving-pod.ts'
-import { type NatsSettings, type NetworkSettings, PORTS, transportOf } from './step-settings.ts'
+import { type NetworkSettings, PORTS, type PodNatsSettings, transportOf } from './step-settings.ts'
 import { type TelemetrySettings, telemetryEnv } from './telemetry-env.ts'
 
 /** The settings of all routers in the operator's configuration. */
@@ -28,7 +28,7 @@ export interface RouterDefaults {
   readonly replicas: number
   /** Console for a Router whose spec has no `console`. */
   readonly console: RouterConsole
-  readonly nats: NatsSettings
+  readonly nats: PodNatsSettings
   /** Values of `--metrics-config` for routers; see StepPodSettings. */
   readonly metricsConfig: readonly string[]
   readonly telemetry?: TelemetrySettings | undefined

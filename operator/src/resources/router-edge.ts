@@ -20,7 +20,7 @@ export interface ExposedEnsemble {
 }
 
 /** The exposed Ensembles of a namespace, with the issuer of the ServiceAccount tokens that may call them. */
-export interface Exposed {
+export interface ExposedEnsembles {
   readonly ensembles: readonly ExposedEnsemble[]
   /** Issuer of ServiceAccount tokens; absent: no ServiceAccount is let in. */
   readonly issuer?: TokenIssuer | undefined
@@ -31,7 +31,7 @@ export interface Exposed {
 /** Builds the Secret from which the routers of a namespace read the exposed Ensembles. Equal input gives equal text. */
 export function buildEdgeSecret(
   namespace: string,
-  { ensembles, issuer }: Exposed,
+  { ensembles, issuer }: ExposedEnsembles,
 ): Desired<Secret> {
   const routes = ensembles
     .toSorted((one, other) => (one.modelName < other.modelName ? -1 : 1))

@@ -1,5 +1,4 @@
 import { COMPONENT } from '@tutti/api'
-import type { KubeObject } from '@tutti/kube'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 
 /** Names of the objects of a router. */
@@ -43,8 +42,3 @@ export const ROUTER_LABELS: Labels = {
 
 /** The label selector for the objects of all routers. */
 export const ROUTER_LABEL_SELECTOR = toSelector({ ...MANAGED_BY, [COMPONENT]: 'router' })
-
-/** True for an object of a router, such as its pods. */
-export function isOfRouter({ metadata }: KubeObject): boolean {
-  return metadata.labels?.[COMPONENT] === 'router'
-}

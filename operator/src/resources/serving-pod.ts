@@ -1,5 +1,5 @@
 import type { Container, PodSpec, Probe, Volume, VolumeMount } from '@tutti/kube'
-import { NATS_CREDENTIALS, type NatsSettings, type StepTransport } from './step-settings.ts'
+import { NATS_CREDENTIALS, type PodNatsSettings, type StepTransport } from './step-settings.ts'
 
 /** The user and group of our images. */
 const USER = 65_532
@@ -67,7 +67,7 @@ export function secretVolume(name: string, secretName: string): Volume {
 }
 
 /** Builds the volume with the namespace's NATS credential. */
-export function natsVolume({ secret }: NatsSettings): Volume {
+export function natsVolume({ secret }: PodNatsSettings): Volume {
   return secretVolume('nats', secret)
 }
 
@@ -82,12 +82,12 @@ export const TMP_VOLUME: Volume = { name: 'tmp', emptyDir: {} }
 export const TMP_MOUNT: VolumeMount = { name: 'tmp', mountPath: '/tmp' }
 
 /** Builds the flags with the NATS servers and the subject prefix. */
-export function natsServerArgs({ servers, prefix }: NatsSettings): readonly string[] {
+export function natsServerArgs({ servers, prefix }: PodNatsSettings): readonly string[] {
   return [...servers.flatMap((server) => ['--nats', server]), '--nats-prefix', prefix]
 }
 
 /** Builds the flags with the files of the NATS credential, as NATS_MOUNT has them. */
-export function natsCredentialArgs({ hasAuthorities }: NatsSettings): readonly string[] {
+export function natsCredentialArgs({ hasAuthorities }: PodNatsSettings): readonly string[] {
   const { directory, credentials, authorities } = NATS_CREDENTIALS
   return [
     '--nats-creds-file',

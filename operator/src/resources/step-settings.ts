@@ -18,7 +18,7 @@ export interface StepImages {
 export interface StepPodSettings extends StepImages {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
-  readonly nats: NatsSettings
+  readonly nats: PodNatsSettings
   /** Values of `--metrics-config` for the pods; empty for their defaults. */
   readonly metricsConfig: readonly string[]
   /** Collector of spans; undefined: pods send none. */
@@ -42,7 +42,7 @@ export function transportOf({ stepTransport = 'NATS' }: RouterSpec): StepTranspo
 }
 
 /** The settings with which pods connect to NATS. */
-export interface NatsSettings {
+export interface PodNatsSettings {
   /** Addresses of the servers, `nats://HOST:PORT` or `tls://HOST:PORT`; at least one. */
   readonly servers: readonly string[]
   /** First token of all subjects. */

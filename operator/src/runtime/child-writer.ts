@@ -25,7 +25,7 @@ export interface WantedChild {
   readonly object: Desired<KubeObject>
 }
 
-export interface WriteOptions {
+export interface ChildWriteOptions {
   /** Key of the owner. The writer remembers the child under it until `forget`. */
   readonly ownerKey: string
   /** Present object, from a cache or the server; undefined if the server has none. */
@@ -90,7 +90,10 @@ export class ChildWriter {
    *
    * @throws KubeError; it is an `isUidMismatch` if the present object was deleted meanwhile.
    */
-  async write({ resource, object: desired }: WantedChild, o: WriteOptions): Promise<WrittenChild> {
+  async write(
+    { resource, object: desired }: WantedChild,
+    o: ChildWriteOptions,
+  ): Promise<WrittenChild> {
     const request = { resource, desired, digest: digestOf(desired) }
     const { current } = o
     if (current === undefined) return { result: 'applied', object: await this.#apply(request, o) }
@@ -128,7 +131,7 @@ export class ChildWriter {
   /** @param uid - of the object that is there; an apply with it does not create another. */
   async #apply(
     request: ApplyRequest,
-    { ownerKey, toRecord, signal }: WriteOptions,
+    { ownerKey, toRecord, signal }: ChildWriteOptions,
     uid?: string,
   ): Promise<Stored<ChildRecord>> {
     const marked = withMark(request)
@@ -155,7 +158,7 @@ export class ChildWriter {
    */
   async delete(
     { resource, object }: { readonly resource: Resource; readonly object: Stored<ChildRecord> },
-    { ownerKey, signal }: Pick<WriteOptions, 'ownerKey' | 'signal'>,
+    { ownerKey, signal }: Pick<ChildWriteOptions, 'ownerKey' | 'signal'>,
   ): Promise<void> {
     const { uid, resourceVersion } = object.metadata
     this.#known.get(ownerKey)?.delete(childIdOf(resource, keyOf(object)))

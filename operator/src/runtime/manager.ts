@@ -15,10 +15,10 @@ import { watchLoop } from './loop-watch.ts'
 import type { CacheReading, RuntimeMetrics } from './metrics.ts'
 import {
   type ProbeAnswer,
+  type ProbeRoutes,
   type ProbeServer,
-  type ProbeServerOptions,
   startProbeServer,
-  toText,
+  textAnswer,
 } from './probe-server.ts'
 
 /** The part of a cache that a manager needs; `Cache` has it. */
@@ -174,7 +174,7 @@ export class Manager implements Running {
     probesListening(log, probePort, metricsPort)
   }
 
-  async #serve(address: ListenAddress, routes: ProbeServerOptions['routes']): Promise<void> {
+  async #serve(address: ListenAddress, routes: ProbeRoutes): Promise<void> {
     this.#servers.push(await startProbeServer({ ...address, routes, log: this.#o.log }))
   }
 
@@ -214,5 +214,5 @@ export class Manager implements Running {
 }
 
 function toProbe(isOk: boolean, reasons: readonly string[]): ProbeAnswer {
-  return isOk ? toText(200, 'ok') : toText(503, reasons.join('\n'))
+  return isOk ? textAnswer(200, 'ok') : textAnswer(503, reasons.join('\n'))
 }

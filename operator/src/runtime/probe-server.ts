@@ -10,12 +10,14 @@ export interface ProbeAnswer {
   readonly body: string
 }
 
-export interface ProbeServerOptions {
+/** Functions that make the answers, by path, `/livez` say. */
+export type ProbeRoutes = Readonly<Record<string, () => ProbeAnswer | Promise<ProbeAnswer>>>
+
+interface ProbeServerOptions {
   readonly host: string
   /** Port to listen on; 0 for any free one. */
   readonly port: number
-  /** Functions that make the answers, by path, `/livez` say. */
-  readonly routes: Readonly<Record<string, () => ProbeAnswer | Promise<ProbeAnswer>>>
+  readonly routes: ProbeRoutes
   readonly log: Logger
 }
 
@@ -31,7 +33,7 @@ export async function startProbeServer(o: ProbeServerOptions): Promise<ProbeServ
       (found) => send(response, found),
       (error: unknown) => {
         probeFailed(o.log, error)
-        send(response, toText(500, 'failed, see the log'))
+        send(response, textAnswer(500, 'failed, see the log'))
       },
     )
   })
@@ -43,7 +45,7 @@ export async function startProbeServer(o: ProbeServerOptions): Promise<ProbeServ
 }
 
 /** Builds an answer in plain text and ends it with a newline. */
-export function toText(status: number, text: string): ProbeAnswer {
+export function textAnswer(status: number, text: string): ProbeAnswer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text}\n` }
 }
 
@@ -51,9 +53,9 @@ async function answer(o: ProbeServerOptions, request: IncomingMessage): Promise<
   const [path = ''] = (request.url ?? '').split('?')
   const route = Object.hasOwn(o.routes, path) ? o.routes[path] : undefined
   if (route === undefined)
-    return toText(404, `got ${path}, want ${Object.keys(o.routes).join(', ')}`)
+    return textAnswer(404, `got ${path}, want ${Object.keys(o.routes).join(', ')}`)
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    return toText(405, `got ${request.method}, want GET`)
+    return textAnswer(405, `got ${request.method}, want GET`)
   }
   return await route()
 }

@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   applyModelOverrides,
+  isOfRouter,
   parseEdgeRoutes,
   type ServedModel,
   type StepLoad,
@@ -14,7 +15,6 @@ import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import { acceptedOf } from '../controllers/accepted-revisions.ts'
 import { type Caches } from '../controllers/caches.ts'
 import { type PodState, statusOf } from '../pods/pod-state.ts'
-import { isOfRouter } from '../resources/router-names.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
 
 /** The behaviour of a pod that is bound to a node. */

@@ -26,6 +26,7 @@ export {
   COMPONENT,
   FETCH,
   FETCH_REASONS,
+  isOfRouter,
   MODEL_LABEL,
   VERIFY,
 } from './names/pod-names.ts'

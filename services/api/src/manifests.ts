@@ -70,7 +70,7 @@ export type Manifest = ModelManifest | EnsembleManifest
 /** Returns the name by which clients call a Model or an Ensemble: `spec.modelName`, or else `metadata.name`. */
 export function modelNameOf(resource: {
   readonly metadata: { readonly name: string }
-  readonly spec: { readonly modelName?: string | undefined }
+  readonly spec?: { readonly modelName?: string | undefined }
 }): string {
-  return resource.spec.modelName ?? resource.metadata.name
+  return resource.spec?.modelName ?? resource.metadata.name
 }

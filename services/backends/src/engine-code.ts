@@ -1,7 +1,7 @@
 import type { Clock, Logger } from '@tutti/chassis'
 import type { Engine } from './engine.ts'
 import type { HostPolicies } from './host-policies.ts'
-import type { ModelMetrics } from './model-metrics.ts'
+import type { CustomMetrics } from './model-metrics.ts'
 
 /** Settings of one engine, as flags give them. */
 export interface EngineSettings {
@@ -19,7 +19,7 @@ export interface EngineOpenOptions extends EngineSettings {
   readonly log?: Logger
   readonly clock?: Clock
   /** Receiver of the metrics of models. Default: none. */
-  readonly metrics?: ModelMetrics
+  readonly metrics?: CustomMetrics
   /** CPUs of instances. Default: those of this process. */
   readonly hostPolicies?: HostPolicies
   /** Key under which engines that are opened together share things, such as processes that fork instances: the same object for all. */

@@ -22,7 +22,7 @@ export {
 } from './engines.ts'
 export type { HostPolicies } from './host-policies.ts'
 export { loadTimeout } from './load-timeout.ts'
-export { ModelMetrics } from './model-metrics.ts'
+export { CustomMetrics } from './model-metrics.ts'
 export { probeSharedMemory } from './probe-machine.ts'
 export { type FindPythonOptions, findPython } from './python/find-python.ts'
 export { LentMemory } from './python/lent-memory.ts'

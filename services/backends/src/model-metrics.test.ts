@@ -1,10 +1,10 @@
 import t from 'tap'
-import { ModelMetrics } from './model-metrics.ts'
+import { CustomMetrics } from './model-metrics.ts'
 
 await t.test(
   'instances share what has the same name and labels, and it lasts as long as one has it',
   async (t) => {
-    const all = new ModelMetrics()
+    const all = new CustomMetrics()
     const [first, second] = [all.open(), all.open()]
     const make = (session: typeof first) =>
       session.metric(session.family('requests', 'Requests', 'counter'), [['model', 'm']], [])
@@ -30,7 +30,7 @@ await t.test(
 await t.test(
   'a metric goes with its last reference, its family with the last of both',
   async (t) => {
-    const all = new ModelMetrics()
+    const all = new CustomMetrics()
     const session = all.open()
     const family = session.family('g', 'G', 'gauge')
     const metric = session.metric(family, [], [])
@@ -47,7 +47,7 @@ await t.test(
 )
 
 await t.test('histograms cumulate', async (t) => {
-  const all = new ModelMetrics()
+  const all = new CustomMetrics()
   const session = all.open()
   const metric = session.metric(session.family('h', 'H', 'histogram'), [], [1, 2.5])
   for (const value of [0.5, 1, 2, 99]) session.update(metric, 'observe', value)
@@ -64,7 +64,7 @@ await t.test('histograms cumulate', async (t) => {
 })
 
 await t.test('what Prometheus would not take is refused', async (t) => {
-  const session = new ModelMetrics().open()
+  const session = new CustomMetrics().open()
   const family = session.family('ok', 'H', 'gauge')
   t.throws(() => session.family('not ok', '', 'gauge'), {
     message: 'Invalid metric name: "not ok", want letters, digits, _ and :',

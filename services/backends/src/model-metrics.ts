@@ -53,7 +53,7 @@ const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
  * The metrics that models add to the server's. Families of one name, and metrics of one label set in them, are one, whichever
  * instance makes them; each lasts as long as a session has it.
  */
-export class ModelMetrics {
+export class CustomMetrics {
   readonly #families = new Map<string, Family>()
 
   /** Reads the families as they are now, for a scrape. */
@@ -67,13 +67,13 @@ export class ModelMetrics {
   }
 
   /** Opens a session for one process; what it makes ends with it, unless another session has it too. */
-  open(): ModelMetricsSession {
-    return new ModelMetricsSession(this.#families)
+  open(): CustomMetricsSession {
+    return new CustomMetricsSession(this.#families)
   }
 }
 
 /** The families and metrics of one process, by the numbers with which the process names them. */
-export class ModelMetricsSession {
+export class CustomMetricsSession {
   readonly #families: Map<string, Family>
   readonly #held = new Map<number, Family | Metric>()
   #nextId = 1

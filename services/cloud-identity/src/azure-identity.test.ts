@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Secret } from '@tutti/chassis'
+import { SecretText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { openAzure } from './azure-identity.ts'
@@ -36,7 +36,7 @@ await t.test('a pod changes the token of its cluster for one of Azure, and keeps
 
 await t.test('a program may have a secret of its own', async (t) => {
   const server = new ScriptedServer(entraAnswers(given('of-azure')))
-  const source = await openAzure({ kind: 'secret', ...CLIENT, secret: new Secret('hidden') })
+  const source = await openAzure({ kind: 'secret', ...CLIENT, secret: new SecretText('hidden') })
   t.equal(await source(server.send), 'of-azure')
   t.match(server.forms(`${AUTHORITY}/oauth2`)[0], { client_secret: 'hidden' })
 })
@@ -64,7 +64,7 @@ await t.test('a refusal says what the server says, and no secret', async (t) => 
       error_description: 'AADSTS70021: No matching federated identity record found.\r\nTrace ID: 1',
     },
   }
-  const source = await openAzure({ kind: 'secret', ...CLIENT, secret: new Secret('hidden') })
+  const source = await openAzure({ kind: 'secret', ...CLIENT, secret: new SecretText('hidden') })
   const failure: unknown = await source(new ScriptedServer(entraAnswers(refusal)).send).catch(
     (error: unknown) => error,
   )

@@ -2,10 +2,10 @@ import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { isDecoupled, type ModelConfig, modelMetadata } from '@tutti/model-config'
 import type { IndexEntry, InferenceBackend } from '@tutti/serving'
-import type { Cluster, UnreadyResource } from './api/cluster.ts'
+import type { ClusterState, UnreadyResource } from './api/cluster.ts'
 import type { Counts } from './api/counts.ts'
 import type { Graph, ModelDetail } from './api/model-detail.ts'
-import type { ListedModel, Overview, Version } from './api/overview.ts'
+import type { Overview, OverviewModel, Version } from './api/overview.ts'
 import type { ClusterSource, ConsoleModel, ConsoleSource } from './console-source.ts'
 import { nextMs } from './next-ms.ts'
 import { readCluster } from './read-cluster.ts'
@@ -46,7 +46,7 @@ export class ConsoleReads {
       this.#count(versions.keys()),
       this.#readCluster(backend, () => true),
     ])
-    const models = [...versions].map(([name, all]): ListedModel => {
+    const models = [...versions].map(([name, all]): OverviewModel => {
       const found = this.#o.source.find(name)
       return { ...described(name, found), versions: all, counts: countsOf(name) }
     })
@@ -105,7 +105,7 @@ export class ConsoleReads {
   async #readCluster(
     backend: InferenceBackend,
     isWanted: (one: UnreadyResource) => boolean,
-  ): Promise<{ readonly cluster?: Cluster }> {
+  ): Promise<{ readonly cluster?: ClusterState }> {
     const { cluster } = this.#o
     if (cluster === undefined || !maySeeOperations(backend)) return {}
     const mayCall = (model: string): boolean => backend.identity?.mayCall(model) ?? true

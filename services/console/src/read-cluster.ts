@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { Cluster, UnreadyResource } from './api/cluster.ts'
+import type { ClusterState, UnreadyResource } from './api/cluster.ts'
 import type { ClusterSource } from './console-source.ts'
 
 /** In one answer. */
@@ -17,7 +17,7 @@ export async function readCluster(
     readonly isWanted: (one: UnreadyResource) => boolean
     readonly inTime: <T>(asked: Promise<T>, who: string) => Promise<T>
   },
-): Promise<Cluster> {
+): Promise<ClusterState> {
   const { namespace } = source
   try {
     const found = (await o.inTime(source.unready(), 'the API server')).filter(o.isWanted)

@@ -7,7 +7,7 @@ import {
   plainName,
 } from '@tutti/model-config'
 import type { StepTotals } from '@tutti/telemetry'
-import type { Graph, Step, Tensor } from './api/model-detail.ts'
+import type { Graph, StepDetail, Tensor } from './api/model-detail.ts'
 
 /** The facts about the model of a step that the caller may know. */
 export interface KnownStep {
@@ -32,7 +32,7 @@ export function readGraph(o: GraphSource): Graph | undefined {
   if (!isEnsembleConfig(config)) return undefined
   const totals = new Map(o.totals.map((one) => [one.step, one]))
   const tensors = new Map(signatureOf(config).map((tensor) => [tensor.name, tensor]))
-  const steps = (config.ensemble_scheduling?.step ?? []).map((written, i): Step => {
+  const steps = (config.ensemble_scheduling?.step ?? []).map((written, i): StepDetail => {
     const { model_name: model, model_version: version } = written
     const known = o.known(model)
     const name = plan?.steps[i]?.name ?? model
@@ -90,7 +90,7 @@ function tensorsOf({ input_map: ins, output_map: outs }: Written, config?: Model
   })
 }
 
-function toTotals(one: StepTotals | undefined): Step['totals'] {
+function toTotals(one: StepTotals | undefined): StepDetail['totals'] {
   if (one === undefined) return undefined
   return {
     requests: one.count,

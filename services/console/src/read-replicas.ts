@@ -1,11 +1,11 @@
 import { plainName } from '@tutti/model-config'
-import type { Replica, Replicas } from './api/replica.ts'
+import type { Replicas, ShownReplica } from './api/replica.ts'
 import type { ConsoleSource, ReplicaTotals } from './console-source.ts'
 
 /** In one answer. */
 const MAX_REPLICAS = 200
 
-type Totals = Replica['totals'][number]
+type Totals = ShownReplica['totals'][number]
 
 /**
  * Reads the replicas of a model, or of the models of an ensemble's steps, with the totals of their calls.

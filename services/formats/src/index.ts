@@ -6,7 +6,7 @@ export {
   malformed,
   NAME_BYTES,
   tooLong,
-  tooMany,
+  tooManyFields,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,

@@ -44,7 +44,7 @@ export {
   type Pod,
   type PodSpec,
   type PodStatus,
-  type PodTemplate,
+  type PodTemplateSpec,
   type Probe,
   type Quantities,
   type ResourceRequirements,
@@ -97,7 +97,6 @@ export {
 export { apiVersionOf, defineResource, objectPath, type Resource } from './resource.ts'
 export type { ClusterAccess, Credentials } from './transport/cluster-access.ts'
 export { createTransport } from './transport/create-transport.ts'
-export { describeError } from './transport/exchange.ts'
 export { type InClusterEnv, inClusterAccess } from './transport/in-cluster-access.ts'
 export { toKubeError } from './transport/to-kube-error.ts'
 export { unlessNotFound } from './unless-not-found.ts'

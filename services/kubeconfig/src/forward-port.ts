@@ -3,15 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import {
-  type ClusterAccess,
-  describeError,
-  KubeError,
-  noAnswer,
-  objectPath,
-  POD,
-  toKubeError,
-} from '@tutti/kube'
+import { errorText } from '@tutti/chassis'
+import { type ClusterAccess, KubeError, noAnswer, objectPath, POD, toKubeError } from '@tutti/kube'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { toMessages, toPieces } from './forward-messages.ts'
 
@@ -96,7 +89,7 @@ class Forward implements ForwardedPort {
       this.#first = undefined
       await pipeline(socket, toMessages, first ?? (await this.#connect()), toPieces, socket)
     } catch (error) {
-      this.failure = describeError(error)
+      this.failure = errorText(error)
       socket.destroy()
     }
   }
@@ -116,7 +109,7 @@ class Forward implements ForwardedPort {
     const { access, timeoutMs, userAgent } = this.#o
     const path = this.#path()
     const { authorization, ...certificates } = await access.credentials().catch((error) => {
-      throw noAnswer('NoCredentials', `${path}: no credentials: ${describeError(error)}`, error)
+      throw noAnswer('NoCredentials', `${path}: no credentials: ${errorText(error)}`, error)
     })
     if (this.#isClosed) throw noAnswer('Closed', `${path}: the port is closed`)
     const { server, serverName: servername, isServerUnverified } = access
@@ -152,7 +145,7 @@ function untilOpen(socket: WebSocket, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('open', resolve)
     socket.once('error', (error) =>
-      reject(noAnswer('NoConnection', `${path}: ${describeError(error)}`, error)),
+      reject(noAnswer('NoConnection', `${path}: ${errorText(error)}`, error)),
     )
     socket.once('unexpected-response', (_request, response: IncomingMessage) => {
       const { statusCode: status = 0 } = response

@@ -1,5 +1,5 @@
 import { API_VERSION, type EnsembleStatus, type ModelStatus, type RouterStatus } from '@tutti/api'
-import { defineResource, type KubeObject, type Stored } from '@tutti/kube'
+import { defineResource, type KubeObject } from '@tutti/kube'
 
 /*
  * Tutti's kinds, as they come from the cluster. The operator there may be of another release: no field is certain.
@@ -19,7 +19,7 @@ export interface ModelObject extends KubeObject {
 }
 export const MODEL = defineResource<ModelObject>(API_VERSION, 'models', 'Model')
 
-export interface EnsembleStep {
+export interface StepReference {
   readonly name: string
   readonly modelRef?: { readonly name: string }
   readonly ensembleRef?: { readonly name: string }
@@ -28,7 +28,7 @@ export interface EnsembleStep {
 export interface EnsembleObject extends KubeObject {
   readonly spec?: {
     readonly modelName?: string
-    readonly steps?: readonly EnsembleStep[]
+    readonly steps?: readonly StepReference[]
     readonly expose?: {
       readonly ingress?: { readonly className?: string }
       readonly gateway?: object
@@ -42,8 +42,3 @@ export interface RouterObject extends KubeObject {
   readonly status?: RouterStatus
 }
 export const ROUTER = defineResource<RouterObject>(API_VERSION, 'routers', 'Router')
-
-/** Gives the name that clients and steps use for a Model or an Ensemble. */
-export function servedNameOf({ metadata, spec }: Stored<ModelObject | EnsembleObject>): string {
-  return spec?.modelName ?? metadata.name
-}

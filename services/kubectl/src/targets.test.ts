@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import * as fc from 'fast-check'
 import t from 'tap'
-import type { EnsembleObject, EnsembleStep, ModelObject } from './resources.ts'
+import type { EnsembleObject, ModelObject, StepReference } from './resources.ts'
 import { chooseTarget } from './targets.ts'
 
 const meta = (name: string) => ({ name, uid: name, resourceVersion: '1', creationTimestamp: '' })
@@ -14,7 +14,7 @@ function model(name: string, modelName?: string): Stored<ModelObject> {
 
 function ensemble(name: string, steps: readonly string[]): Stored<EnsembleObject> {
   const written = steps.map(
-    (step): EnsembleStep =>
+    (step): StepReference =>
       step.startsWith('e/')
         ? { name: step, ensembleRef: { name: step.slice(2) } }
         : { name: step, modelRef: { name: step } },

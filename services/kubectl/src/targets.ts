@@ -1,14 +1,9 @@
+import { modelNameOf } from '@tutti/api'
 import { modelOfStep } from '@tutti/ensemble'
 import { nearestName, ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import type { Reader } from './cluster.ts'
-import {
-  ENSEMBLE,
-  type EnsembleObject,
-  MODEL,
-  type ModelObject,
-  servedNameOf,
-} from './resources.ts'
+import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from './resources.ts'
 
 /** The target of a command: the Model, the Ensemble or the router that the user names. */
 export interface Target {
@@ -108,7 +103,7 @@ function find<T extends Stored<ModelObject | EnsembleObject>>(
 ): T | undefined {
   return (
     objects?.find(({ metadata }) => metadata.name === name) ??
-    objects?.find((object) => servedNameOf(object) === name)
+    objects?.find((object) => modelNameOf(object) === name)
   )
 }
 
@@ -123,8 +118,8 @@ function modelsOf(
   // An Ensemble that is found on the way is appended, and visited too.
   for (const one of seen) {
     for (const served of (one.spec?.steps ?? []).map(modelOfStep)) {
-      const model = models.find((object) => servedNameOf(object) === served)
-      const nested = ensembles.find((object) => servedNameOf(object) === served)
+      const model = models.find((object) => modelNameOf(object) === served)
+      const nested = ensembles.find((object) => modelNameOf(object) === served)
       if (model !== undefined) found.add(model)
       else if (nested !== undefined) seen.add(nested)
       else missing.add(served)

@@ -57,7 +57,11 @@ export { decodeToken, encodeToken } from './messages/subject-tokens.ts'
 export { buildSubjects, type SubjectNames, type Subjects } from './messages/subjects.ts'
 export { fromWireError, toWireError } from './messages/wire-error.ts'
 export { modelConfigToProto } from './model-config-proto.ts'
-export { type ModelMetadata, readMetadata, type TensorMetadata } from './model-metadata.ts'
+export {
+  type ReceivedMetadata,
+  type ReceivedTensorMetadata,
+  readMetadata,
+} from './model-metadata.ts'
 export { type Reflection, readReflection } from './reflection.ts'
 export {
   checkFieldCount,

@@ -64,7 +64,7 @@ function tooLargeParameters(): ServeError {
 }
 
 /** Makes the error for a message with more of something than MESSAGE_BOUNDS allows. */
-export function tooMany(what: keyof typeof MESSAGE_BOUNDS): ServeError {
+export function tooManyEntries(what: keyof typeof MESSAGE_BOUNDS): ServeError {
   return new ServeError(
     'MESSAGE_TOO_LARGE',
     `message has more than ${MESSAGE_BOUNDS[what]} entries of ${what}`,

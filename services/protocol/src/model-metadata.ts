@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type Datatype, isDatatype, type Shape } from '@tutti/tensor'
 
 /** An input or output in a model's metadata. */
-export interface TensorMetadata {
+export interface ReceivedTensorMetadata {
   readonly name: string
   readonly datatype: Datatype
   /** Shape with the batch dimension; -1 for any extent. */
@@ -10,10 +10,10 @@ export interface TensorMetadata {
 }
 
 /** Metadata of a model that a client needs. */
-export interface ModelMetadata {
+export interface ReceivedMetadata {
   readonly name: string
-  readonly inputs: readonly TensorMetadata[]
-  readonly outputs: readonly TensorMetadata[]
+  readonly inputs: readonly ReceivedTensorMetadata[]
+  readonly outputs: readonly ReceivedTensorMetadata[]
   /** True if the model answers a request with any number of responses, which only a stream carries. */
   readonly isDecoupled: boolean
 }
@@ -33,12 +33,12 @@ export function readMetadata(metadata: {
   readonly name: string
   readonly inputs: readonly WireTensor[]
   readonly outputs: readonly WireTensor[]
-}): Omit<ModelMetadata, 'isDecoupled'> {
+}): Omit<ReceivedMetadata, 'isDecoupled'> {
   const { name, inputs, outputs } = metadata
   return { name, inputs: inputs.map(readTensor), outputs: outputs.map(readTensor) }
 }
 
-function readTensor({ name, datatype, shape }: WireTensor): TensorMetadata {
+function readTensor({ name, datatype, shape }: WireTensor): ReceivedTensorMetadata {
   if (isDatatype(datatype)) return { name, datatype, shape: shape.map(Number) }
   throw new ServeError(
     'MALFORMED_MESSAGE',

@@ -1,5 +1,5 @@
 import { WireReader } from '@tutti/formats'
-import { MAX_FIELDS, MESSAGE_BOUNDS, ParameterBudget, tooMany } from './message-bounds.ts'
+import { MAX_FIELDS, MESSAGE_BOUNDS, ParameterBudget, tooManyEntries } from './message-bounds.ts'
 
 /** Value of an `inference.ModelRepositoryParameter`; undefined if none is set. */
 export type RepositoryParameter = boolean | bigint | string | Uint8Array | undefined
@@ -30,7 +30,7 @@ export function decodeRepositoryRequest(bytes: Uint8Array): RepositoryRequestMes
     else if (tag === 18) modelName = reader.text()
     else if (tag === 26) readEntry(reader, parameters, budget)
     else reader.skip(tag)
-    if (parameters.size > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+    if (parameters.size > MESSAGE_BOUNDS.parameters) throw tooManyEntries('parameters')
   }
   return { repositoryName, modelName, parameters }
 }

@@ -52,11 +52,11 @@ interface StatusMessages {
 }
 
 /** The full name of the v2 protocol's service. */
-export const SERVICE = 'inference.GRPCInferenceService'
+export const INFERENCE_SERVICE = 'inference.GRPCInferenceService'
 
 /** Services and messages of the files, as proto-loader has them: servers need no more of gRPC's library. */
 interface ProtoFiles extends StatusMessages {
-  readonly [SERVICE]: GRPCInferenceServiceDefinition
+  readonly [INFERENCE_SERVICE]: GRPCInferenceServiceDefinition
   readonly 'grpc.health.v1.Health': HealthDefinition
 }
 
@@ -102,7 +102,7 @@ export interface InferenceServices {
 function load(): InferenceServices {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types are generated from the files just read
   const files = loadSync(PROTO_FILES, PROTO_OPTIONS) as unknown as ProtoFiles
-  const objects = files[SERVICE]
+  const objects = files[INFERENCE_SERVICE]
   const inference = {
     ...objects,
     ModelInfer: raw(objects.ModelInfer),

@@ -16,7 +16,7 @@ const STRAY_BYTES = '\uDC80'
  * @throws ServeError REPOSITORY_UNREADABLE if it is larger than `maxBytes`, not a regular file or not UTF-8; the system's
  * error if it cannot be opened.
  */
-export async function readBounded(path: string, maxBytes: number): Promise<string> {
+export async function readBoundedText(path: string, maxBytes: number): Promise<string> {
   const bytes = await readBytes(path, maxBytes)
   try {
     return utf8.decode(bytes)
@@ -29,7 +29,7 @@ export async function readBounded(path: string, maxBytes: number): Promise<strin
  * Reads a config.pbtxt. Its comments may have any bytes, so what is no UTF-8 becomes a lone surrogate, which its parser refuses
  * elsewhere.
  *
- * @throws as `readBounded`, but for the bytes.
+ * @throws as `readBoundedText`, but for the bytes.
  */
 export async function readConfigText(path: string, maxBytes: number): Promise<string> {
   const bytes = await readBytes(path, maxBytes)

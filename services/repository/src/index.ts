@@ -5,6 +5,7 @@ export { FETCH_BOUNDS, type FetchBounds } from './fetch/fetch-options.ts'
 export { showUri } from './fetch/source-uri.ts'
 export { readLabels } from './labels.ts'
 export type { LoadOverrides } from './load-overrides.ts'
+export { repositoryUnreadable } from './log-events.ts'
 export {
   checkModelName,
   type ModelKind,

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import type { ModelOutput } from '@tutti/model-config'
-import { readBounded } from './bounded-read.ts'
+import { readBoundedText } from './bounded-read.ts'
 import type { RepositoryModel } from './repository-model.ts'
 import { isInside } from './version-files.ts'
 
@@ -38,7 +38,7 @@ async function readLabelFile(
     throw new ServeError('UNSUPPORTED', text, { details })
   }
   try {
-    const lines = (await readBounded(path, MAX_LABEL_BYTES)).split('\n')
+    const lines = (await readBoundedText(path, MAX_LABEL_BYTES)).split('\n')
     if (lines.at(-1) === '') lines.pop()
     return lines.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line))
   } catch (error) {

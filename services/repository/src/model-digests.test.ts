@@ -3,7 +3,7 @@ import { rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ModelDigests } from './model-digests.ts'
-import { findModel } from './scan.ts'
+import { findRepositoryModel } from './scan.ts'
 import { writeModelTree } from './testing/model-tree.ts'
 
 async function modelTree(t: Test, files: Readonly<Record<string, string>>) {
@@ -20,7 +20,7 @@ const FILES = {
 
 /** The digest of `m` below the directory, as a new process would make it. */
 async function digestOf(directory: string, digests = new ModelDigests()): Promise<string> {
-  const model = await findModel([directory], 'm')
+  const model = await findRepositoryModel([directory], 'm')
   if (model === undefined) throw new Error('no model')
   return digests.digest(model)
 }

@@ -19,7 +19,7 @@ import { Namespaces } from './namespaces.ts'
 import { OverrideDirectories } from './override-directory.ts'
 import type { RepositoryMirror } from './remote/repository-mirror.ts'
 import type { RepositoryModel } from './repository-model.ts'
-import { findModel, listModelNames, type ScanOptions } from './scan.ts'
+import { findRepositoryModel, listModelNames, type ScanOptions } from './scan.ts'
 import { addText } from './tree-files.ts'
 import { listVersionFiles } from './version-files.ts'
 
@@ -188,7 +188,7 @@ export class ModelRepository {
       this.#namespaces === undefined
         ? await this.#paths((mirror) => mirror.refresh(name))
         : await this.#namespaces.pathsOf(splitName(name))
-    const found = await findModel(paths, plain, this.#o)
+    const found = await findRepositoryModel(paths, plain, this.#o)
     if (found === undefined) {
       throw new ServeError('MODEL_NOT_FOUND', `no model repository has a directory '${name}'`, {
         details: { model: name },
@@ -218,7 +218,7 @@ export class ModelRepository {
   ): Promise<OpenedModel> {
     const directory = await this.#overrides.write(name, files)
     try {
-      const model = await findModel([dirname(directory.path)], name)
+      const model = await findRepositoryModel([dirname(directory.path)], name)
       if (model === undefined) throw new ServeError('INTERNAL', 'bug: the model was not written')
       const written = { ...model, configText, configPath: OVERRIDE_PATH }
       return {

@@ -3,7 +3,7 @@ import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { findModel, scanRepositories } from './scan.ts'
+import { findRepositoryModel, scanRepositories } from './scan.ts'
 import { writeModelTree } from './testing/model-tree.ts'
 
 async function tree(t: Test, files: Readonly<Record<string, string>>): Promise<string> {
@@ -184,9 +184,9 @@ await t.test('a directory that is named by itself holds something', async (t) =>
     const directories = [{ name: 'm', path }]
     const [model] = await scanRepositories([], { directories })
     t.match(model, { name: 'm', versions: [], error: `cannot read model 'm': '${path}' is empty` })
-    t.same(await findModel([], 'm', { directories }), model)
+    t.same(await findRepositoryModel([], 'm', { directories }), model)
     t.notOk(
-      (await findModel([dirname(path)], basename(path)))?.error,
+      (await findRepositoryModel([dirname(path)], basename(path)))?.error,
       'of a repository it is a model',
     )
   }

@@ -163,7 +163,7 @@ export async function listModelNames(
  * @returns undefined if no repository has a directory of that name.
  * @throws ServeError REPOSITORY_UNREADABLE naming the repository that cannot be read.
  */
-export async function findModel(
+export async function findRepositoryModel(
   paths: readonly string[],
   name: string,
   options: ScanOptions = {},
@@ -196,6 +196,6 @@ export async function scanRepositories(
   options: ScanOptions = {},
 ): Promise<readonly RepositoryModel[]> {
   const names = await listModelNames(paths, options)
-  const models = await Promise.all(names.map((name) => findModel(paths, name, options)))
+  const models = await Promise.all(names.map((name) => findRepositoryModel(paths, name, options)))
   return models.flatMap((model) => model ?? [])
 }

@@ -1,8 +1,8 @@
-import { type Clock, type Logger, limitLog } from '@tutti/chassis'
+import { type Clock, errorText, type Logger, limitLog } from '@tutti/chassis'
 import { outputBytes } from '@tutti/tensor'
 import manifest from '../package.json' with { type: 'json' }
 import { RedisCacheEvents } from './log-events.ts'
-import { problemOf, type RedisConnection, redisReply, within } from './redis-connection.ts'
+import { type RedisConnection, redisReply, within } from './redis-connection.ts'
 import { decodeEntry, encodeEntry } from './redis-entry.ts'
 import { RedisLink } from './redis-link.ts'
 import type { RedisSettings } from './redis-settings.ts'
@@ -123,7 +123,7 @@ export class RedisCache implements ResponseCache {
       this.#isFull = false
     } catch (error) {
       if (redisReply(error) === undefined) this.#link.lost(connection, error)
-      else this.#refused(problemOf(error))
+      else this.#refused(errorText(error))
     }
     this.#pendingBytes -= entry.byteLength
     this.#counted.insertionNs += this.#sinceNs(startedAt)

@@ -81,10 +81,3 @@ export async function within<T>(ms: number, clock: Clock, promise: Promise<T>): 
 export function redisReply(error: unknown): string | undefined {
   return error instanceof ErrorReply ? error.message : undefined
 }
-
-/** Describes an error by its message, or by its code or name if it has no message. */
-export function problemOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const code = 'code' in error ? String(error.code) : error.name
-  return error.message === '' ? code : error.message
-}

@@ -1,7 +1,7 @@
-import type { Clock } from '@tutti/chassis'
+import { type Clock, errorText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { RedisCacheEvents } from './log-events.ts'
-import { connectRedis, problemOf, type RedisConnection, redisReply } from './redis-connection.ts'
+import { connectRedis, type RedisConnection, redisReply } from './redis-connection.ts'
 import type { RedisSettings } from './redis-settings.ts'
 
 const RETRY_MS = 1000
@@ -43,7 +43,7 @@ export class RedisLink {
       await this.#connect()
     } catch (error) {
       if (error instanceof ServeError || REFUSALS.test(redisReply(error) ?? '')) throw error
-      this.#events.away(problemOf(error))
+      this.#events.away(errorText(error))
       this.#retryLater()
     }
   }
@@ -54,7 +54,7 @@ export class RedisLink {
     this.#connection = undefined
     connection.close()
     if (this.#isClosed) return
-    this.#events.away(problemOf(error))
+    this.#events.away(errorText(error))
     this.#retryLater()
   }
 

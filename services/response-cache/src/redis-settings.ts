@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { flagRefusal, Secret } from '@tutti/chassis'
+import { flagRefusal, SecretText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 
 /** The certificates and the key of connections over TLS, in PEM. */
@@ -18,7 +18,7 @@ export interface RedisSettings {
   readonly host: string
   readonly port: number
   readonly user: string | undefined
-  readonly password: Secret | undefined
+  readonly password: SecretText | undefined
   readonly db: number
   readonly connectMs: number
   /** Time for one lookup; after it the request is executed. */
@@ -64,7 +64,7 @@ export function readRedisSettings(
     host: readHost(settings),
     port: readNumber(settings, 'port', { from: 1, to: 65_535 }),
     user: settings.get('user') ?? env['TRITONCACHE_REDIS_USERNAME'],
-    password: password === undefined ? undefined : new Secret(password),
+    password: password === undefined ? undefined : new SecretText(password),
     db: readNumber(settings, 'db'),
     connectMs: readNumber(settings, 'connect_timeout') || CONNECT_MS,
     lookupMs: Math.min(waitMs || socketMs || LOOKUP_MS, socketMs || MOST),

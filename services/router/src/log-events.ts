@@ -6,7 +6,7 @@ import {
   type Catalog,
   type CatalogEnsemble,
   type CatalogModel,
-  isReady,
+  hasReadyVersion,
   whyNotServed,
 } from './catalog/catalog.ts'
 
@@ -79,7 +79,7 @@ function saysDecoupled(entry: CatalogModel | CatalogEnsemble | undefined): boole
 }
 
 function countReady(catalog: Catalog): { readonly models: number; readonly ensembles: number } {
-  const ready = [...catalog.models.values()].filter(isReady)
+  const ready = [...catalog.models.values()].filter(hasReadyVersion)
   const models = ready.filter((entry) => entry.kind === 'model').length
   return { models, ensembles: ready.length - models }
 }
@@ -117,11 +117,6 @@ export function loadEnded(log: Logger, model: string, failure: ServeError | unde
 
 export function unloadRequested(log: Logger, model: string, unloadDependents: boolean): void {
   log.info('model unload requested', { model, unloadDependents })
-}
-
-/** Logs that the repositories could not be polled. The next poll tries again. */
-export function repositoryUnreadable(log: Logger, error: ServeError): void {
-  log.warn('model repository could not be polled', { reason: error.reason, error: error.message })
 }
 
 /** Logs that routers have different ensembles under one name. Clients get one or the other, by the router that they reach. */

@@ -80,11 +80,6 @@ export class StepEvents {
     this.#log.info('model version unloaded', { model, version, revision })
   }
 
-  repositoryUnreadable(error: ServeError): void {
-    const { reason, message } = error
-    this.#log.warn('model repository could not be polled', { reason, error: message })
-  }
-
   closeFailed(model: string, version: number, error: ServeError): void {
     this.#log.warn('model version failed to close', { model, version, error: error.message })
   }

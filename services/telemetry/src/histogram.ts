@@ -2,7 +2,7 @@ import { systemClock } from '@tutti/chassis'
 import type { Exemplar, MetricSeries } from './metrics-text.ts'
 
 /** One bucket as Prometheus has it. */
-export interface Bucket {
+export interface HistogramBucket {
   readonly le: readonly ['le', string]
   /** Values up to its bound, those of the buckets before it included. */
   readonly value: number
@@ -44,7 +44,7 @@ export class Histogram {
     this.#exemplars[bucket] = { traceId, value, atMs: this.#clock.epochMs() }
   }
 
-  get buckets(): readonly Bucket[] {
+  get buckets(): readonly HistogramBucket[] {
     let value = 0
     return this.counts.map((counted, i) => {
       value += counted

@@ -5,7 +5,7 @@ import { buildSubjects, type SubjectNames } from '@tutti/protocol'
 import { SOCKET_NAME_BYTES } from './direct/direct-listener.ts'
 import type { DirectOptions, HostPort } from './direct/direct-sockets.ts'
 import type { BrokerOptions } from './endpoints.ts'
-import { readText } from './nats/broker-files.ts'
+import { readBrokerFile } from './nats/broker-files.ts'
 import type { BrokerField, BrokerNaming } from './nats/broker-naming.ts'
 import { checkBrokerOptions } from './nats/broker-options.ts'
 
@@ -216,7 +216,7 @@ function toNames(flags: BrokerFlags): SubjectNames {
 function toSecret(field: BrokerField, path: string | undefined): (() => string) | undefined {
   if (path === undefined) return undefined
   return () => {
-    const secret = readText(field, path, FLAG_NAMES).replace(/\r?\n$/, '')
+    const secret = readBrokerFile(field, path, FLAG_NAMES).replace(/\r?\n$/, '')
     if (secret === '') throw FLAG_NAMES.refusal(field, `"${path}" is empty`)
     return secret
   }

@@ -3,11 +3,11 @@ import { type EnsembleCheck, summarizeProblems } from '@tutti/ensemble'
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'
-import type { Exposed } from './exposure.ts'
+import type { ExposureResult } from './exposure.ts'
 import type { ExposureProblem } from './exposure-problem.ts'
 
 /** The newest ControllerRevision of an Ensemble, which routers execute. */
-export interface ServedRevision {
+export interface NewestRevision {
   readonly name: string
   /** Generation of the Ensemble that this revision accepted. */
   readonly generation: number
@@ -19,7 +19,7 @@ export interface EnsembleState {
   readonly isPaused: boolean
   readonly checked: EnsembleCheck
   /** Revision that routers execute; absent if no generation was ever accepted. */
-  readonly served?: ServedRevision | undefined
+  readonly served?: NewestRevision | undefined
   /** Message of the API server if it refuses to store the accepted revision. */
   readonly refusal?: string | undefined
   readonly steps: readonly StepStatus[]
@@ -29,7 +29,7 @@ export interface EnsembleState {
   /** Problem that keeps away requests from outside the cluster; absent without a problem or without `spec.expose`. */
   readonly exposure?: ExposureProblem | undefined
   /** Route by which routers must let in requests from outside the cluster; absent if there is none. */
-  readonly route?: Exposed['route']
+  readonly route?: ExposureResult['route']
 }
 
 function servedText({ served }: EnsembleState): string {
@@ -99,7 +99,7 @@ function checkRoutable(state: EnsembleState): ConditionState {
     if ('error' in router) {
       return isUnknown('RouterUnreachable', `router ${router.error.message}`)
     }
-    const missing = findMissing(router.served, served, route)
+    const missing = findUndone(router.served, served, route)
     if (missing !== undefined) {
       return isFalse('NotRouted', `router "${router.pod}" does not ${missing} yet`)
     }
@@ -108,9 +108,9 @@ function checkRoutable(state: EnsembleState): ConditionState {
 }
 
 /** Finds the first thing that a router does not do yet, as a text like `serve NAME`; undefined if it does everything. */
-export function findMissing(
+export function findUndone(
   { accepted, exposed = [] }: ServedByRouter,
-  served: ServedRevision,
+  served: NewestRevision,
   route: EnsembleState['route'],
 ): string | undefined {
   if (!accepted.includes(served.name)) return `serve ${served.name}`

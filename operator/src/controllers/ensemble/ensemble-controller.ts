@@ -1,6 +1,6 @@
+import { isOfRouter } from '@tutti/api'
 import { type KubeObject, type Stored, toKeyString } from '@tutti/kube'
 import { ENSEMBLE } from '../../api/kinds.ts'
-import { isOfRouter } from '../../resources/router-names.ts'
 import { Controller } from '../../runtime/controller.ts'
 import { childSource, ownSource, referenceSource, type Source } from '../../runtime/sources.ts'
 import { StatusWriter } from '../../runtime/status.ts'

@@ -19,8 +19,8 @@ import { readEnsemble } from '../read-ensemble.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
-import { toSignature } from '../to-signature.ts'
-import { type EnsembleState, findMissing, type ServedRevision } from './ensemble-conditions.ts'
+import { toStatusSignature } from '../to-signature.ts'
+import { type EnsembleState, findUndone, type NewestRevision } from './ensemble-conditions.ts'
 import { BAD_OF_ENSEMBLE, eventTextOf, hasWarning } from './events.ts'
 import type { Exposure } from './exposure.ts'
 import { NamespaceView } from './namespace-view.ts'
@@ -161,7 +161,7 @@ export class EnsembleReconciler {
           ? servedNameOf(object)
           : modelNameOf({ metadata: object.metadata, spec: o.spec }),
       revisions: o.revisions.map(toServed),
-      signature: accepted && toSignature(accepted.config),
+      signature: accepted && toStatusSignature(accepted.config),
       urls: urlsOf(object.metadata.namespace ?? '', o.spec?.expose),
       before,
       at: toTime(clock.epochMs()),
@@ -182,7 +182,7 @@ export class EnsembleReconciler {
     const isMissing =
       served !== undefined &&
       checked.accepted &&
-      routers.some((one) => 'error' in one || findMissing(one.served, served, route) !== undefined)
+      routers.some((one) => 'error' in one || findUndone(one.served, served, route) !== undefined)
     if (isMissing) {
       const isRecent = waitedMs(status, this.#o.clock.epochMs()) < PATIENCE_MS
       return { requeueAfterMs: isRecent ? SOON_MS : LATER_MS }
@@ -248,7 +248,7 @@ function toAccepted(
   }
 }
 
-function toServed(revision: Revision): ServedRevision {
+function toServed(revision: Revision): NewestRevision {
   const generation = acceptedOf(revision)?.resource.generation ?? 0
   return { name: revision.metadata.name, generation }
 }

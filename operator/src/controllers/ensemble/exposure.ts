@@ -19,7 +19,7 @@ import type { ExposureProblem } from './exposure-problem.ts'
 import { findIngressProblem, IngressClasses } from './ingress-problem.ts'
 
 /** The result of exposing an Ensemble outside the cluster. */
-export interface Exposed {
+export interface ExposureResult {
   readonly problem?: ExposureProblem | undefined
   /** Route by which routers must let in requests; absent if no request may come from outside the cluster. */
   readonly route?: Pick<ExposedEnsemble, 'hosts' | 'revision'> | undefined
@@ -64,7 +64,7 @@ export class Exposure {
     object: Stored<EnsembleObject>,
     spec: EnsembleSpec,
     { signal }: { readonly signal: AbortSignal },
-  ): Promise<Exposed> {
+  ): Promise<ExposureResult> {
     const { expose } = spec
     const isGateway = expose?.gateway !== undefined
     const hasGateway = this.#caches.httpRoutes.isServed

@@ -3,7 +3,7 @@ import { toConditions } from '../../runtime/conditions.ts'
 import {
   conditionsOfEnsemble,
   type EnsembleState,
-  type ServedRevision,
+  type NewestRevision,
 } from './ensemble-conditions.ts'
 
 export interface SummaryInput {
@@ -11,7 +11,7 @@ export interface SummaryInput {
   /** The name by which clients call the Ensemble. */
   readonly modelName: string
   /** Accepted revisions, newest first. */
-  readonly revisions: readonly ServedRevision[]
+  readonly revisions: readonly NewestRevision[]
   /** Signature of the served generation; undefined if there is none. */
   readonly signature: Signature | undefined
   readonly urls: { readonly url: string; readonly grpcUrl: string }

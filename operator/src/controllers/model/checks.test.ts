@@ -7,7 +7,7 @@ import { MODEL_CONFIG } from '../../testing/model-world.ts'
 import { storedObject } from '../../testing/stored-object.ts'
 import { credentialsDigest, withoutValues } from '../credentials-digest.ts'
 import { findRival, type Served } from '../served-names.ts'
-import { toSignature } from '../to-signature.ts'
+import { toStatusSignature } from '../to-signature.ts'
 import { checkModel, type ModelCheckInput } from './check-model.ts'
 import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 
@@ -169,7 +169,7 @@ await t.test('a load error counts as a mismatch if it names a declared tensor', 
 })
 
 await t.test('a signature in the terms of the v2 protocol', async (t) => {
-  t.same(toSignature(MODEL_CONFIG), {
+  t.same(toStatusSignature(MODEL_CONFIG), {
     maxBatchSize: 4,
     decoupled: false,
     inputs: [image],

@@ -4,7 +4,7 @@ import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { LatePods } from '../../pods/late-pods.ts'
 import type { PodClient } from '../../pods/pod-client.ts'
-import { addressOf, isReady } from '../../pods/pod-state.ts'
+import { isReady, podAddressOf } from '../../pods/pod-state.ts'
 import { toScaling } from '../../resources/model-scaling.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { Applier } from '../../runtime/apply.ts'
@@ -94,7 +94,7 @@ function toScaled(
   const pods = reader
     .podsOf(model)
     .filter(isReady)
-    .flatMap((pod) => addressOf(pod) ?? [])
+    .flatMap((pod) => podAddressOf(pod) ?? [])
   const modelName = modelNameOf({ metadata: { name }, spec })
   const key = `${namespace}/${name}`
   return [{ key, namespace, uid, modelName, scaling, replicas, pods }]

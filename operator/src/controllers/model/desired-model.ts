@@ -1,5 +1,5 @@
 import type { ModelSpec } from '@tutti/api'
-import type { PodTemplate, Secret, Stored } from '@tutti/kube'
+import type { PodTemplateSpec, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
@@ -11,7 +11,7 @@ import { credentialsDigest } from '../credentials-digest.ts'
 export interface DesiredModel {
   readonly parts: ModelParts
   readonly scaling: Scaling
-  readonly podTemplate: PodTemplate
+  readonly podTemplate: PodTemplateSpec
   /** Digest of `podTemplate`. */
   readonly template: string
 }

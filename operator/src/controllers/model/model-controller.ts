@@ -1,7 +1,7 @@
+import { isOfRouter } from '@tutti/api'
 import { type KubeObject, toKeyString } from '@tutti/kube'
 import { type EnsembleObject, MODEL, type ModelObject, type RouterObject } from '../../api/kinds.ts'
 import { isReady } from '../../pods/pod-state.ts'
-import { isOfRouter } from '../../resources/router-names.ts'
 import type { Cache } from '../../runtime/cache.ts'
 import { Controller, type ReconcileContext, type Result } from '../../runtime/controller.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
@@ -14,7 +14,7 @@ import {
   type Source,
   type SourceCache,
 } from '../../runtime/sources.ts'
-import { type Caches, INDEX, keysOf, modelOf, namespaceOfKey } from '../caches.ts'
+import { type Caches, INDEX, keysOf, modelKeysOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import { readTransport } from '../router/read-router.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
@@ -77,7 +77,7 @@ function toSources(
   return [
     ownSource(models),
     ...[...children, caches.revisions].map((cache) => childSource(cache, MODEL)),
-    referenceSource({ cache: pods, toKeys: modelOf, predicate: isAnyChange }),
+    referenceSource({ cache: pods, toKeys: modelKeysOf, predicate: isAnyChange }),
     // A router that comes or goes is every Model's business.
     referenceSource({
       cache: pods,

@@ -1,14 +1,14 @@
 import { FETCH_REASONS, type ModelSpec } from '@tutti/api'
 import { type Event, type Failure, failureOfPod } from '@tutti/kube'
 import {
+  type CachedContainer,
   isAlive,
   mainStatusOf,
-  type PodContainer,
   type PodState,
   statusOf,
 } from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
-import { isObserved, numbersOf } from '../deployment-state.ts'
+import { isObserved, podCountsOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import { withLoadHint } from './load-hint.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
@@ -49,7 +49,7 @@ function rankOf({ pod, isCurrent }: ModelPod): string {
 }
 
 function hasAllPods(deployment: DeploymentState): boolean {
-  const { wanted, available } = numbersOf(deployment)
+  const { wanted, available } = podCountsOf(deployment)
   return isObserved(deployment) && available >= wanted
 }
 
@@ -69,7 +69,7 @@ function failureOf(modelPod: ModelPod, events: readonly Event[] = []): Failure |
 /** True for an event of a probe that ends the container. The startup probe also fails while a model loads, which ends nothing yet. */
 function endsContainer(
   { reason, note = '' }: Event,
-  { restartCount }: Pick<PodContainer, 'restartCount'>,
+  { restartCount }: Pick<CachedContainer, 'restartCount'>,
 ): boolean {
   if (reason !== 'Unhealthy') return false
   if (note.startsWith('Startup probe')) return restartCount > 0

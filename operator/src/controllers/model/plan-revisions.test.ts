@@ -5,7 +5,7 @@ import { modelPod, servedModel } from '../../testing/model-world.ts'
 import { storedObject } from '../../testing/stored-object.ts'
 import {
   byRevision,
-  planAccepted,
+  planNewestRevision,
   type Revision,
   type RevisionPlan,
 } from '../accepted-revisions.ts'
@@ -25,7 +25,7 @@ function plan({
   ...o
 }: Partial<WantedInput> & { readonly existing?: readonly Revision[] } = {}): Planned {
   const input = { owner: OWNER, modelName: 'yolo', pods: [], isVerified: () => true, ...o }
-  const { create, renew } = planAccepted(planWanted(input), existing)
+  const { create, renew } = planNewestRevision(planWanted(input), existing)
   const kept = existing.map((one) =>
     one === renew?.object ? { ...one, revision: renew.revision } : one,
   )

@@ -2,7 +2,12 @@ import type { ServedModel } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import type { PodAddress, PodClient } from '../../pods/pod-client.ts'
-import { addressOf, areContainersReady, mainStatusOf, type PodState } from '../../pods/pod-state.ts'
+import {
+  areContainersReady,
+  mainStatusOf,
+  type PodState,
+  podAddressOf,
+} from '../../pods/pod-state.ts'
 import { isOfTemplate, type ModelPod } from './model-pods.ts'
 
 interface Known {
@@ -71,7 +76,7 @@ export class PodObserver {
     const isCurrent = isOfTemplate(pod, o.template)
     const { uid } = pod.metadata
     const main = mainStatusOf(pod)
-    const address = addressOf(pod)
+    const address = podAddressOf(pod)
     const containerId = main?.containerID ?? ''
     const known = this.#known.get(uid)
     if (known?.containerId === containerId) return { pod, isCurrent, model: known.model }

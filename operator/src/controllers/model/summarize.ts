@@ -6,7 +6,7 @@ import { stepSelectorText } from '../../resources/step-labels.ts'
 import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { isObserved, toPodsReady } from '../deployment-state.ts'
-import { toSignature } from '../to-signature.ts'
+import { toStatusSignature } from '../to-signature.ts'
 import {
   type ConditionStates,
   checkAccepted,
@@ -122,7 +122,7 @@ function textOf({ reason, message }: ConditionState): [string, string] {
 /** Takes what was found of the model; it stays known while no pod can be asked. */
 function toDiscovered({ pods, before }: ModelWorld): Pick<ModelStatus, 'signature'> {
   const found = currentPods(pods).find((pod) => readyVersionsOf(pod).length > 0)?.model?.config
-  const signature = (found === undefined ? undefined : toSignature(found)) ?? before.signature
+  const signature = (found === undefined ? undefined : toStatusSignature(found)) ?? before.signature
   return signature === undefined ? {} : { signature }
 }
 

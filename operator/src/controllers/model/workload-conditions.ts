@@ -1,6 +1,6 @@
 import { type IntOrString, toFailureText } from '@tutti/kube'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
-import { isObserved, numbersOf, templateOf } from '../deployment-state.ts'
+import { isObserved, podCountsOf, templateOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import { checkChildren, findPassing } from './model-conditions.ts'
 import { count, type ModelWorld } from './model-world.ts'
@@ -13,7 +13,7 @@ export function checkWorkload(world: ModelWorld): ConditionState {
     if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
     return isUnknown('Pending', 'the Deployment is not there yet')
   }
-  const { wanted, available } = numbersOf(deployment)
+  const { wanted, available } = podCountsOf(deployment)
   if (wanted === 0) return isFalse('ScaledToZero', 'no pods are wanted')
   const needed = neededOf(world, wanted)
   const text = `${available} of ${count(wanted, 'wanted pod')} available`
@@ -47,7 +47,7 @@ export function checkProgress(world: ModelWorld): ConditionState {
 }
 
 function checkRollout(deployment: DeploymentState): ConditionState {
-  const { wanted, all, updated, available } = numbersOf(deployment)
+  const { wanted, all, updated, available } = podCountsOf(deployment)
   const text = `${updated} of ${count(wanted, 'pod')} of the newest template, ${all - updated} old; ${available} available, old or new`
   const late = deployment.status?.conditions?.find(({ type }) => type === 'Progressing')
   if (late?.reason === 'ProgressDeadlineExceeded') return isFalse(late.reason, text)
@@ -75,6 +75,6 @@ function checkHeld(world: ModelWorld): ConditionState | undefined {
 /** True if all pods of the Deployment are of the desired template, and there is at least one if any is wanted. */
 export function isRolledOut({ deployment, template }: ModelWorld): boolean {
   if (deployment === undefined || !isObserved(deployment)) return false
-  const { wanted, all, updated } = numbersOf(deployment)
+  const { wanted, all, updated } = podCountsOf(deployment)
   return templateOf(deployment) === template && updated >= Math.min(1, wanted) && all === updated
 }

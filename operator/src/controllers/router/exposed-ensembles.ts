@@ -9,7 +9,7 @@ import {
   unlessNotFound,
 } from '@tutti/kube'
 import type { EnsembleObject } from '../../api/kinds.ts'
-import type { Exposed, ExposedEnsemble } from '../../resources/router-edge.ts'
+import type { ExposedEnsemble, ExposedEnsembles } from '../../resources/router-edge.ts'
 import { digestOf } from '../../runtime/canonical.ts'
 import { readEnsemble } from '../read-ensemble.ts'
 import { servedNameOf } from '../served-names.ts'
@@ -133,7 +133,7 @@ async function readIssuer(
 export async function findExposed(
   ensembles: readonly Stored<EnsembleObject>[],
   o: ReadLockOptions,
-): Promise<Exposed> {
+): Promise<ExposedEnsembles> {
   const found = await Promise.all(ensembles.map((ensemble) => readExposure(ensemble, o)))
   return {
     ensembles: found.flatMap(({ exposed }) => exposed ?? []),

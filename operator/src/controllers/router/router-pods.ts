@@ -1,5 +1,5 @@
 import { type Event, type Failure, failureOfPod, toFailureText } from '@tutti/kube'
-import { isAlive, type PodContainer, type PodState } from '../../pods/pod-state.ts'
+import { type CachedContainer, isAlive, type PodState } from '../../pods/pod-state.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
@@ -49,7 +49,7 @@ function isRestarted({ exitCode, reason }: Failure): boolean {
 const LONG_RUN_MS = 600_000
 
 /** Between two waits, too, while it runs or has just ended. */
-function isCrashLooping({ restartCount, state, lastState }: PodContainer): boolean {
+function isCrashLooping({ restartCount, state, lastState }: CachedContainer): boolean {
   const { startedAt = '', finishedAt = '' } = state?.terminated ?? lastState?.terminated ?? {}
   return restartCount > 1 && Date.parse(finishedAt) - Date.parse(startedAt) < LONG_RUN_MS
 }

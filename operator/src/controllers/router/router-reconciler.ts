@@ -20,7 +20,7 @@ import {
   type RouterParts,
   replicasOf,
 } from '../../resources/router-deployment.ts'
-import type { Exposed } from '../../resources/router-edge.ts'
+import type { ExposedEnsembles } from '../../resources/router-edge.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
 import type { Applier } from '../../runtime/apply.ts'
 import { toOwnerReference } from '../../runtime/children.ts'
@@ -192,7 +192,7 @@ export class RouterReconciler {
    *
    * @returns the Ensembles that are reached from outside.
    */
-  async #applyAccess(router: Router, signal: AbortSignal): Promise<Exposed> {
+  async #applyAccess(router: Router, signal: AbortSignal): Promise<ExposedEnsembles> {
     const { client, defaults, applier } = this.#o
     const { namespace = '' } = router.metadata
     const issuer = this.#issuer
@@ -234,7 +234,7 @@ export class RouterReconciler {
   /** A spec that cannot be read leaves everything as it is, because a half of it may mean something else. */
   async #makeSet(
     router: Router,
-    { exposed, signal }: { readonly exposed: Exposed; readonly signal: AbortSignal },
+    { exposed, signal }: { readonly exposed: ExposedEnsembles; readonly signal: AbortSignal },
   ): Promise<RouterTrouble | undefined> {
     const { defaults, applier } = this.#o
     const { namespace = '' } = router.metadata

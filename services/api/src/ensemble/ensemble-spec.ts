@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MaxBatchSize, ModelInput, TENSORS } from '../model/model-serving.ts'
+import { MaxBatchSize, ResourceInput, TENSORS } from '../model/model-serving.ts'
 import { cel, listMap, listSet, mapOf, oneOf } from '../schema/cel.ts'
 import {
   Datatype,
@@ -105,7 +105,7 @@ export const EnsembleSpec = z
     maxBatchSize: MaxBatchSize.optional().describe(
       'Largest batch; 0 means that the tensors have no batch dimension. Default 0.',
     ),
-    inputs: listMap(ModelInput, 'name', TENSORS).describe('Inputs of a request.'),
+    inputs: listMap(ResourceInput, 'name', TENSORS).describe('Inputs of a request.'),
     outputs: listMap(EnsembleOutput, 'name', TENSORS).describe('Outputs of a response.'),
     steps: listMap(EnsembleStepSpec, 'name', { min: 1, max: MAX_STEPS }).describe(
       'The models that run. Those that do not depend on each other run at the same time.',

@@ -10,7 +10,7 @@ import {
 import { DATATYPES } from '@tutti/tensor'
 import { z } from 'zod'
 import { AUTO, duration, toMilliseconds } from '../schema/fields.ts'
-import type { ModelOutput, ModelWarmup } from './model-serving.ts'
+import type { ResourceOutput, WarmupSamples } from './model-serving.ts'
 import { ModelSpec } from './model-spec.ts'
 
 const { shape } = ModelSpec
@@ -158,7 +158,7 @@ function named(tensors: unknown, name: string): JsonObject {
   return known.find((tensor) => tensor['name'] === name) ?? {}
 }
 
-function toTensor(tensor: ModelOutput): JsonObject {
+function toTensor(tensor: ResourceOutput): JsonObject {
   const { name, datatype, shape: dims } = tensor
   return { name, data_type: DATATYPES[datatype].config, dims }
 }
@@ -196,7 +196,7 @@ function toDynamicBatching(
   return { ...before, ...present(changes) }
 }
 
-function toWarmup({ name, batchSize = 0, count = 1, inputs }: ModelWarmup[number]): JsonObject {
+function toWarmup({ name, batchSize = 0, count = 1, inputs }: WarmupSamples[number]): JsonObject {
   const entries = inputs.map((input): [string, JsonObject] => [
     input.name,
     present({

@@ -136,14 +136,14 @@ const tensor = (side: string) => ({
   shape: TensorShape,
 })
 
-export const ModelInput = z.strictObject({
+export const ResourceInput = z.strictObject({
   ...tensor('input'),
   optional: z.boolean().optional().describe('A request may leave it out. Default false.'),
 })
-export type ModelInput = z.infer<typeof ModelInput>
+export type ResourceInput = z.infer<typeof ResourceInput>
 
-export const ModelOutput = z.strictObject(tensor('output'))
-export type ModelOutput = z.infer<typeof ModelOutput>
+export const ResourceOutput = z.strictObject(tensor('output'))
+export type ResourceOutput = z.infer<typeof ResourceOutput>
 
 export const ModelBatching = z
   .strictObject({
@@ -176,7 +176,7 @@ const WarmupInput = cel(
   },
 )
 
-export const ModelWarmup = listMap(
+export const WarmupSamples = listMap(
   z.strictObject({
     name: text({ min: 1, max: 128, pattern: /^[A-Za-z0-9_][A-Za-z0-9_. -]*$/ }).describe(
       'Name of the sample.',
@@ -188,7 +188,7 @@ export const ModelWarmup = listMap(
   'name',
   { max: 16 },
 ).describe('Requests that a version executes before it is ready.')
-export type ModelWarmup = z.infer<typeof ModelWarmup>
+export type WarmupSamples = z.infer<typeof WarmupSamples>
 
 /** The least and greatest number of `inputs` and of `outputs`. */
 export const TENSORS = { min: 1, max: 128 } as const

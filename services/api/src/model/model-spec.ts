@@ -15,14 +15,14 @@ import {
   MaxBatchSize,
   ModelBatching,
   ModelFormat,
-  ModelInput,
   ModelInstances,
-  ModelOutput,
   ModelStorage,
-  ModelWarmup,
+  ResourceInput,
+  ResourceOutput,
   StorageUri,
   TENSORS,
   VersionPolicy,
+  WarmupSamples,
 } from './model-serving.ts'
 
 const ModelSpecFields = z.strictObject({
@@ -37,18 +37,18 @@ const ModelSpecFields = z.strictObject({
   ),
   versionPolicy: VersionPolicy.optional(),
   instances: ModelInstances.optional(),
-  inputs: listMap(ModelInput, 'name', TENSORS)
+  inputs: listMap(ResourceInput, 'name', TENSORS)
     .optional()
     .describe(
       "The model's inputs, all of them. Default: as the repository says, else as the model itself does.",
     ),
-  outputs: listMap(ModelOutput, 'name', TENSORS)
+  outputs: listMap(ResourceOutput, 'name', TENSORS)
     .optional()
     .describe(
       "The model's outputs, all of them. Default: as the repository says, else as the model itself does.",
     ),
   batching: ModelBatching.optional(),
-  warmup: ModelWarmup.optional(),
+  warmup: WarmupSamples.optional(),
   resources: ModelResources.optional().describe(
     'Resources of the container that serves, as in a pod, by names of the form [PREFIX/]NAME. Devices stand in `accelerator` alone.',
   ),

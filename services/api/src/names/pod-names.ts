@@ -4,6 +4,14 @@
 
 /** The label of each pod of Tutti that names its program: `step` or `router`. */
 export const COMPONENT = 'app.kubernetes.io/component'
+
+/** Tells whether an object is a router's, such as its pod or its Deployment. */
+export function isOfRouter(object: {
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> }
+}): boolean {
+  return object.metadata.labels?.[COMPONENT] === 'router'
+}
+
 /** The label of each object of a Model, with the Model's metadata.name. */
 export const MODEL_LABEL = 'tutti.dev/model'
 /**

@@ -1,7 +1,7 @@
 import { isEnsembleConfig, type Json, type ModelConfig, toJsonConfig } from '@tutti/model-config'
 import { z } from 'zod'
 import { EnsembleRules } from './ensemble-rules.ts'
-import { ConfigJson, parseWire, readConfig } from './wire-field.ts'
+import { ConfigJson, parseWire, readConfigJson } from './wire-field.ts'
 
 /*
  * The data of a ControllerRevision that the operator writes for each accepted Model and Ensemble, and that routers read. Members
@@ -42,7 +42,7 @@ const ConfigsByName = z.codec(
   z.custom<Readonly<Record<string, ModelConfig>>>(),
   {
     decode: (json, { issues }) =>
-      mapValues(json, (config, name) => readConfig(config, issues, [name])),
+      mapValues(json, (config, name) => readConfigJson(config, issues, [name])),
     encode: (configs) => mapValues(configs, toJsonConfig),
   },
 )

@@ -4,7 +4,7 @@ import { z } from 'zod'
 
 /** A ModelConfig, which travels as protobuf JSON. Errors name the field within the configuration. */
 export const ConfigJson = z.codec(z.custom<Json>(), z.custom<ModelConfig>(), {
-  decode: (json, { issues }) => readConfig(json, issues, []),
+  decode: (json, { issues }) => readConfigJson(json, issues, []),
   encode: toJsonConfig,
 })
 
@@ -14,7 +14,7 @@ export const ConfigJson = z.codec(z.custom<Json>(), z.custom<ModelConfig>(), {
  * @param at - the path of `json`, for the path of an issue.
  * @returns `z.NEVER` after a fault.
  */
-export function readConfig(
+export function readConfigJson(
   json: Json,
   issues: z.core.$ZodRawIssue[],
   at: readonly PropertyKey[],

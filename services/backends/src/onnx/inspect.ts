@@ -25,7 +25,7 @@ export interface OnnxValue {
 }
 
 /** Inputs and outputs of a model file. */
-export interface OnnxModel {
+export interface OnnxInterface {
   /** Inputs that have no default. A default is an initializer of the same name. */
   readonly inputs: readonly OnnxValue[]
   /** Inputs that have a default which is not sparse. */
@@ -175,7 +175,7 @@ async function findName(source: ByteSource, place: Place, within?: number): Prom
   return name
 }
 
-async function readGraph(source: ByteSource, graph: Place): Promise<OnnxModel> {
+async function readGraph(source: ByteSource, graph: Place): Promise<OnnxInterface> {
   const inputs: OnnxValue[] = []
   const outputs: OnnxValue[] = []
   const defaults = new Set<string>()
@@ -194,8 +194,8 @@ async function readGraph(source: ByteSource, graph: Place): Promise<OnnxModel> {
   return { inputs: required, overridable, outputs }
 }
 
-async function readModel(source: ByteSource): Promise<OnnxModel> {
-  let model: OnnxModel | undefined
+async function readModel(source: ByteSource): Promise<OnnxInterface> {
+  let model: OnnxInterface | undefined
   for await (const part of walk(source, 0, source.size)) {
     if (part.field === MODEL.GRAPH) model = await readGraph(source, part)
   }
@@ -216,7 +216,7 @@ function refuseDuplicates(values: readonly OnnxValue[], what: string): void {
  * @throws ServeError MODEL_LOAD_FAILED if the file cannot be read or is not a model.
  * @see onnx.proto, ModelProto and GraphProto
  */
-export async function inspectOnnx(model: string | Uint8Array): Promise<OnnxModel> {
+export async function inspectOnnx(model: string | Uint8Array): Promise<OnnxInterface> {
   const source = typeof model === 'string' ? await openFileSource(model) : memorySource(model)
   try {
     const found = await readModel(source)

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelSignature, TensorSpec } from '@tutti/model-config'
 import type { Datatype, Shape } from '@tutti/tensor'
-import type { OnnxModel, OnnxValue } from './inspect.ts'
+import type { OnnxInterface, OnnxValue } from './inspect.ts'
 
 /** One input or output of a model that can be served; `dims` is null if the file declares no rank. */
 export interface OnnxPort extends Omit<TensorSpec, 'dims'> {
@@ -59,7 +59,7 @@ function toPort(value: OnnxValue, kind: 'input' | 'output', optional: boolean): 
  *
  * @throws ServeError MODEL_LOAD_FAILED that names a tensor whose type cannot be served.
  */
-export function toPorts(model: OnnxModel): OnnxPorts {
+export function toPorts(model: OnnxInterface): OnnxPorts {
   // A default of a type that cannot be sent stays a constant, so it is no reason to refuse the model.
   const servable = model.overridable.filter(
     ({ kind, elementType }) => kind === 'tensor' && ELEMENT_TYPES[elementType]?.[1] !== undefined,

@@ -30,7 +30,7 @@ export interface ModelLoading extends Omit<SessionParts, 'session' | 'hasArena'>
  * runs.
  * @throws ServeError MODEL_LOAD_FAILED with the runtime's text.
  */
-export async function startInstances(o: ModelLoading) {
+export async function startOrtInstances(o: ModelLoading) {
   const { placements, threads } = o
   const sessions = new Map<string, OrtSession>()
   threads.resize(placements.length)

@@ -18,7 +18,7 @@ import { type Placement, placeInstances } from '../placement.ts'
 import { BufferPool } from './buffer-pool.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
-import { startInstances } from './load-session.ts'
+import { startOrtInstances } from './load-session.ts'
 import { toContext } from './onnx-context.ts'
 import { OnnxModel } from './onnx-model.ts'
 import { loadOrtLibrary, type OrtLibrary } from './ort-library.ts'
@@ -99,7 +99,7 @@ async function load(source: ModelVersionSource, count: number, o: Parts): Promis
     const fields = { model: source.name, settings, count: ineffective.length }
     o.log.warn('settings have no effect', fields)
   }
-  const { instances, release } = await startInstances({
+  const { instances, release } = await startOrtInstances({
     model: source.name,
     placements,
     modelFile,

@@ -5,7 +5,7 @@ import {
   parseJsonConfig,
   toJsonConfig,
 } from '@tutti/model-config'
-import { ModelMetrics } from '../model-metrics.ts'
+import { CustomMetrics } from '../model-metrics.ts'
 import { badFrame } from './frames.ts'
 import { type SessionOptions, startSession } from './python-instance.ts'
 
@@ -39,7 +39,7 @@ export async function completeConfig(
     memory: undefined,
     host: undefined,
     // They end with the process, so no scrape ever sees them.
-    metrics: new ModelMetrics(),
+    metrics: new CustomMetrics(),
     restartMs: undefined,
   }
   const [{ process }, answer] = await startSession(session, signal)

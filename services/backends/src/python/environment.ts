@@ -13,7 +13,7 @@ const PARAMETER = 'EXECUTION_ENV_PATH'
 const MODEL_DIRECTORY = '$$TRITON_MODEL_DIRECTORY'
 
 /** Python environment that a model brings: a folder with `bin/python`. */
-export interface Environment {
+export interface PythonEnvironment {
   readonly directory: string
   readonly interpreter: string
 }
@@ -28,7 +28,7 @@ export async function findEnvironment(
   config: ModelConfig,
   modelDirectory: string,
   cache: string,
-): Promise<Environment | undefined> {
+): Promise<PythonEnvironment | undefined> {
   const given = config.parameters[PARAMETER]?.string_value
   if (given === undefined || given === '') return undefined
   const path = resolve(modelDirectory, given.replaceAll(MODEL_DIRECTORY, modelDirectory))

@@ -22,7 +22,7 @@ import { TEST_PYTHON, WITHOUT_PYTHON } from '../testing/python-model.ts'
 import { makeCached } from './cached-folder.ts'
 import { type FindPythonOptions, findPython } from './find-python.ts'
 import { probePython } from './probe-python.ts'
-import { runProgram, whatFailed } from './run-program.ts'
+import { runChildProgram, whatFailed } from './run-program.ts'
 
 t.setTimeout(300_000)
 const PYTHON = TEST_PYTHON ?? ''
@@ -134,14 +134,14 @@ await t.test('a program that is stopped takes with it what it has started', asyn
   const program = await script(t, 'parent', `sleep 600 & echo $! > ${file}; wait; exit 0`)
   const controller = new AbortController()
   const options = { cwd: '/', timeoutMs: 250_000, signal: controller.signal }
-  const running = runProgram(program, [], options)
+  const running = runChildProgram(program, [], options)
   const child = Number(await written(file))
   controller.abort()
   await t.rejects(running, { message: 'it was aborted' })
   await gone(child)
   const slow = await script(t, 'slow', 'echo begun >&2; exec sleep 600')
   for (const signal of [undefined, new AbortController().signal]) {
-    const limited = runProgram(slow, [], { cwd: '/', timeoutMs: 500, signal })
+    const limited = runChildProgram(slow, [], { cwd: '/', timeoutMs: 500, signal })
     t.equal(await limited.catch(whatFailed), 'it took longer than 0.5 s')
   }
 })

@@ -7,7 +7,7 @@ import type { PythonModule } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import { makeCached } from './cached-folder.ts'
 import { isNewEnough, type ProbedPython, probePython } from './probe-python.ts'
-import { type RunProgramOptions, runProgram, whatFailed } from './run-program.ts'
+import { type RunProgramOptions, runChildProgram, whatFailed } from './run-program.ts'
 
 export interface FindPythonOptions {
   /** Interpreters that flags name, tried before the candidates. The log says why one of them is not taken. */
@@ -149,7 +149,7 @@ async function install(
   >,
 ): Promise<void> {
   const options = { cwd: directory, timeoutMs: INSTALL_MS, ...o }
-  await runProgram(executable, ['-m', 'venv', directory], options)
+  await runChildProgram(executable, ['-m', 'venv', directory], options)
   const pip = [
     '-m',
     'pip',
@@ -161,7 +161,7 @@ async function install(
   // A machine without network shall not wait for minutes.
   const patience = ['--retries', '1', '--timeout', '20']
   const python = join(directory, 'bin', 'python')
-  await runProgram(python, [...pip, ...patience, '--requirement', requirements], options)
+  await runChildProgram(python, [...pip, ...patience, '--requirement', requirements], options)
 }
 
 function refusal(

@@ -1,8 +1,14 @@
 import { ServeError } from '@tutti/errors'
 import { array, assert, constant, integer, oneof, property, tuple, uint8Array } from 'fast-check'
 import t from 'tap'
-import { FrameReader } from './frame-reader.ts'
-import { type Frame, FrameParser, FrameWriter, HEADER_BYTES, writeHeader } from './frames.ts'
+import { InstanceFrameReader } from './frame-reader.ts'
+import {
+  FrameMetaReader,
+  FrameWriter,
+  HEADER_BYTES,
+  type InstanceFrame,
+  writeHeader,
+} from './frames.ts'
 
 /** One frame as bytes. */
 function frameOf(op: number, id: number, meta: Uint8Array, payload: Uint8Array): Buffer {
@@ -43,8 +49,8 @@ await t.test('frames are the same however they are cut', async (t) => {
       array(integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 5 }),
       (frames, cuts) => {
         const bytes = Buffer.concat(frames.map((frame) => frameOf(...frame)))
-        const got: Frame[] = []
-        const reader = new FrameReader(200, (frame) => {
+        const got: InstanceFrame[] = []
+        const reader = new InstanceFrameReader(200, (frame) => {
           // A frame that is kept must not change with what comes later.
           got.push({ ...frame, meta: Buffer.from(frame.meta) })
         })
@@ -77,8 +83,8 @@ await t.test('a long text that comes in pieces is moved once', async (t) => {
   const text = Buffer.alloc(32 * 1024 * 1024, 'x')
   const bytes = frameOf(35, 1, text, Buffer.from('end'))
   const joins = t.capture(Buffer, 'concat', Buffer.concat.bind(Buffer))
-  const got: Frame[] = []
-  const reader = new FrameReader(200, (frame) => got.push(frame))
+  const got: InstanceFrame[] = []
+  const reader = new InstanceFrameReader(200, (frame) => got.push(frame))
   // The first pieces cut the header.
   for (let at = 0, size = 10; at < bytes.length; at += size, size = at < 40 ? 10 : 65_536) {
     reader.push(bytes.subarray(at, at + size))
@@ -100,9 +106,9 @@ await t.test('whatever a process writes is a frame or a MALFORMED_MESSAGE', asyn
   )
   assert(
     property(array(anything, { maxLength: 4 }), (chunks) => {
-      const reader = new FrameReader(1000, ({ meta }) => {
-        guard(() => new FrameParser(meta).result())
-        guard(() => new FrameParser(meta).response())
+      const reader = new InstanceFrameReader(1000, ({ meta }) => {
+        guard(() => new FrameMetaReader(meta).result())
+        guard(() => new FrameMetaReader(meta).response())
       })
       guard(() => {
         for (const chunk of chunks) reader.push(Buffer.from(chunk))
@@ -114,14 +120,14 @@ await t.test('whatever a process writes is a frame or a MALFORMED_MESSAGE', asyn
 })
 
 await t.test('a frame that announces too much is refused before it comes', async (t) => {
-  const reader = new FrameReader(1000, () => {})
+  const reader = new InstanceFrameReader(1000, () => {})
   t.throws(() => reader.push(header(0, 1001)), {
     message: 'the process of the model wrote 1001 bytes in a frame, want at most 1000',
   })
-  t.throws(() => new FrameReader(1000, () => {}).push(header(2 ** 31, 0)), {
+  t.throws(() => new InstanceFrameReader(1000, () => {}).push(header(2 ** 31, 0)), {
     message: /2147483648 bytes of texts/,
   })
-  t.throws(() => new FrameReader(1000, () => {}).push(Buffer.alloc(40)), {
+  t.throws(() => new InstanceFrameReader(1000, () => {}).push(Buffer.alloc(40)), {
     message: /0x0 where a frame begins/,
   })
 })
@@ -138,7 +144,7 @@ await t.test('what is written can be read', async (t) => {
   const frame = new FrameWriter()
     .response(1, [tensor, { ...tensor, name: 'b' }], '{"a":1}')
     .finish(6, 7, 0)
-  const response = new FrameParser(frame.subarray(HEADER_BYTES)).response()
+  const response = new FrameMetaReader(frame.subarray(HEADER_BYTES)).response()
   t.same(response, {
     isPresent: true,
     isAgain: false,
@@ -163,8 +169,8 @@ await t.test(
       new FrameWriter().response(1, tensors, '').finish(6, 7, 0).subarray(HEADER_BYTES)
     const [one, two] = [metaOf(tensor), metaOf(tensor, tensor)]
     for (let i = 0; i < 2; i += 1) {
-      t.same(new FrameParser(one).response().tensors, [tensor])
-      t.same(new FrameParser(two).response().tensors, [tensor, tensor])
+      t.same(new FrameMetaReader(one).response().tensors, [tensor])
+      t.same(new FrameMetaReader(two).response().tensors, [tensor, tensor])
     }
     // The count is another one, the bytes are cut, the size does not fit.
     for (const [at, value] of [
@@ -175,14 +181,14 @@ await t.test(
     ] as const) {
       const wrong = Buffer.from(one)
       wrong[at] = value
-      t.throws(() => new FrameParser(wrong).response(), {
+      t.throws(() => new FrameMetaReader(wrong).response(), {
         message: /the process of the model wrote/,
       })
     }
-    t.throws(() => new FrameParser(one.subarray(0, -1)).response(), {
+    t.throws(() => new FrameMetaReader(one.subarray(0, -1)).response(), {
       message: /the process of the model wrote/,
     })
-    t.throws(() => new FrameParser(metaOf({ ...tensor, size: 2 })).response(), {
+    t.throws(() => new FrameMetaReader(metaOf({ ...tensor, size: 2 })).response(), {
       message: /2 bytes for tensor "y", UINT8 \[3\]/,
     })
   },

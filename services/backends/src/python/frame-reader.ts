@@ -1,17 +1,23 @@
-import { badFrame, type Frame, type FrameHeader, HEADER_BYTES, readHeader } from './frames.ts'
+import {
+  badFrame,
+  HEADER_BYTES,
+  type InstanceFrame,
+  type InstanceFrameHeader,
+  readHeader,
+} from './frames.ts'
 
 /** Texts and shapes of a frame; far above what any real one has. */
 const MOST_META_BYTES = 64 * 1024 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /** Cuts the bytes of a socket into frames. A frame's payload is memory of its own; its meta may be a view. */
-export class FrameReader {
+export class InstanceFrameReader {
   readonly #mostPayload: number
-  readonly #onFrame: (frame: Frame) => void
+  readonly #onFrame: (frame: InstanceFrame) => void
   /** A header of which not all has come. */
   #head: Buffer = NOTHING
   /** Set while the rest of its frame is coming. */
-  #header: FrameHeader | undefined
+  #header: InstanceFrameHeader | undefined
   #meta: Buffer = NOTHING
   #payload: Buffer = NOTHING
   /** Those of meta and payload that are to be filled; the first is so far as `#filled` says. */
@@ -19,7 +25,7 @@ export class FrameReader {
   #filled = 0
 
   /** Makes a reader. @param mostPayload - most bytes of a payload; a longer one is refused before anything is allocated. */
-  constructor(mostPayload: number, onFrame: (frame: Frame) => void) {
+  constructor(mostPayload: number, onFrame: (frame: InstanceFrame) => void) {
     this.#mostPayload = mostPayload
     this.#onFrame = onFrame
   }
@@ -59,14 +65,14 @@ export class FrameReader {
     return isWhole ? rest.subarray(header.metaBytes) : rest
   }
 
-  #check({ metaBytes, payloadBytes }: FrameHeader): void {
+  #check({ metaBytes, payloadBytes }: InstanceFrameHeader): void {
     if (metaBytes > MOST_META_BYTES) throw badFrame(`${metaBytes} bytes of texts`)
     if (payloadBytes > this.#mostPayload) {
       throw badFrame(`${payloadBytes} bytes in a frame, want at most ${this.#mostPayload}`)
     }
   }
 
-  #fill(header: FrameHeader, bytes: Buffer): Buffer {
+  #fill(header: InstanceFrameHeader, bytes: Buffer): Buffer {
     const [part = NOTHING] = this.#coming
     const wanted = Math.min(bytes.length, part.length - this.#filled)
     bytes.copy(part, this.#filled, 0, wanted)
@@ -79,7 +85,7 @@ export class FrameReader {
     return bytes.subarray(wanted)
   }
 
-  #emitIfWhole({ op, id }: FrameHeader): void {
+  #emitIfWhole({ op, id }: InstanceFrameHeader): void {
     if (this.#coming.length > 0) return
     const [meta, payload] = [this.#meta, this.#payload]
     this.#header = undefined

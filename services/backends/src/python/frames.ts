@@ -57,7 +57,7 @@ export const IN_PAYLOAD = 0
 export const IN_ARENA = 1
 
 /** Received frame. */
-export interface Frame {
+export interface InstanceFrame {
   readonly op: number
   readonly id: number
   readonly meta: Buffer
@@ -65,7 +65,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-export interface FrameHeader {
+export interface InstanceFrameHeader {
   readonly op: number
   readonly id: number
   readonly metaBytes: number
@@ -104,7 +104,7 @@ function readU64(bytes: Buffer, at: number): number {
   return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * HIGH
 }
 
-export function writeHeader(bytes: Buffer, header: FrameHeader): void {
+export function writeHeader(bytes: Buffer, header: InstanceFrameHeader): void {
   bytes.writeUInt16LE(MAGIC, 0)
   bytes.writeUInt16LE(header.op, 2)
   bytes.writeUInt32LE(header.metaBytes, 4)
@@ -113,7 +113,7 @@ export function writeHeader(bytes: Buffer, header: FrameHeader): void {
 }
 
 /** Reads the header of a frame. @throws ServeError MALFORMED_MESSAGE if no frame begins at this position. */
-export function readHeader(bytes: Buffer, at: number): FrameHeader {
+export function readHeader(bytes: Buffer, at: number): InstanceFrameHeader {
   const magic = bytes.readUInt16LE(at)
   if (magic !== MAGIC) throw badFrame(`0x${magic.toString(16)} where a frame begins`)
   return {
@@ -283,7 +283,7 @@ const MOST_KNOWN = 256
 const MOST_KNOWN_BYTES = 1024
 
 /** Reads the meta of a frame from an instance. Every read throws ServeError MALFORMED_MESSAGE rather than read past the end. */
-export class FrameParser {
+export class FrameMetaReader {
   readonly #meta: Buffer
   #at = 0
 

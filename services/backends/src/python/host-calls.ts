@@ -1,11 +1,11 @@
 import { type Reason, ServeError } from '@tutti/errors'
 import { type NamedTensor, ReadyGate, type ResponseSink, type StepResponse } from '@tutti/tensor'
 import type { BackgroundCall, HostRequest, ModelHost } from '../engine.ts'
-import { type Frame, FrameParser, OP } from './frames.ts'
+import { FrameMetaReader, type InstanceFrame, OP } from './frames.ts'
 import type { DescribedResponse, InstanceSession } from './instance-session.ts'
 import { readNames, readText } from './json-fields.ts'
 import { parametersJson } from './request-context.ts'
-import { parseObject, readParameters, toErrorNumber } from './wire-response.ts'
+import { parseObject, toErrorNumber, toParameters } from './wire-response.ts'
 
 /** Responses of one call that may be on the way before the model has taken the first. */
 const WINDOW = 4
@@ -29,7 +29,7 @@ export class HostCalls {
   }
 
   /** Takes a frame, as `take` of FrameTaker. */
-  take(frame: Frame, session: InstanceSession): boolean | Promise<void> {
+  take(frame: InstanceFrame, session: InstanceSession): boolean | Promise<void> {
     if (frame.op === OP.INFER) return this.#take(frame, session) ?? true
     if (frame.op === OP.TAKEN) this.#open.get(frame.id)?.taken()
     else if (frame.op === OP.INFER_END) this.#open.get(frame.id)?.end()
@@ -42,8 +42,8 @@ export class HostCalls {
     for (const call of this.#open.values()) call.end()
   }
 
-  #take(frame: Frame, session: InstanceSession): Promise<void> | undefined {
-    const record = new FrameParser(frame.meta).response()
+  #take(frame: InstanceFrame, session: InstanceSession): Promise<void> | undefined {
+    const record = new FrameMetaReader(frame.meta).response()
     const about = parseObject(record.json)
     return session.takeInputs(record, frame, (inputs, retain) => {
       const request = { ...toHostRequest(about, inputs), ...(retain && { retain }) }
@@ -219,7 +219,7 @@ function toHostRequest(
     flags: typeof flags === 'number' ? flags : 0,
     timeoutUs: toBigInt(about['timeout']),
     priority: toBigInt(about['priority']),
-    parameters: readParameters(about['parameters']),
+    parameters: toParameters(about['parameters']),
     inputs,
     requestedOutputs: readNames(about, 'outputs'),
   }

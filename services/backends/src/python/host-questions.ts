@@ -1,8 +1,8 @@
 import { LineBudget, type Logger, limitLog } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { ModelHost } from '../engine.ts'
-import type { MetricKind, MetricOperation, ModelMetricsSession } from '../model-metrics.ts'
-import { badFrame, type Frame, OP } from './frames.ts'
+import type { CustomMetricsSession, MetricKind, MetricOperation } from '../model-metrics.ts'
+import { badFrame, type InstanceFrame, OP } from './frames.ts'
 import { noHost } from './host-calls.ts'
 import { readNumber, readText } from './json-fields.ts'
 import { type LineOrigin, MODEL_LINES } from './process-output.ts'
@@ -12,7 +12,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 export interface HostQuestionsOptions {
   readonly host: ModelHost | undefined
-  readonly metrics: ModelMetricsSession
+  readonly metrics: CustomMetricsSession
   readonly log: Logger
   readonly origin: LineOrigin
   /** Clock in monotonic milliseconds. */
@@ -50,7 +50,7 @@ export class HostQuestions {
   }
 
   /** Takes a frame. @returns true if the frame was a question or message for here. @throws ServeError MALFORMED_MESSAGE */
-  take(frame: Frame, process: Answering): boolean {
+  take(frame: InstanceFrame, process: Answering): boolean {
     if (frame.op === OP.METRIC) this.#metric(frame)
     else if (frame.op === OP.NOTE) this.#note(parseObject(frame.meta.toString()))
     else if (frame.op === OP.CALL) this.#call(frame, process)
@@ -73,7 +73,7 @@ export class HostQuestions {
   }
 
   /** The id is the metric's; the operation is a byte, the value a double. */
-  #metric({ id, meta }: Frame): void {
+  #metric({ id, meta }: InstanceFrame): void {
     const operation = OPERATIONS[meta[0] ?? OPERATIONS.length]
     if (operation === undefined || meta.length !== 9) throw badFrame('a metric that is none')
     this.#o.metrics.update(id, operation, meta.readDoubleLE(1))
@@ -96,7 +96,7 @@ export class HostQuestions {
     else log.info('model log', fields)
   }
 
-  #call(frame: Frame, process: Answering): void {
+  #call(frame: InstanceFrame, process: Answering): void {
     const question = parseObject(frame.meta.toString())
     // A field that the question lacks is the library's fault, and refused at once.
     const answer = this.#answer(question, frame.payload)

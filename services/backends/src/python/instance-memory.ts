@@ -1,5 +1,11 @@
 import { type Arena, type ArenaPart, aligned } from './arena.ts'
-import { badFrame, type Frame, IN_ARENA, type TensorPlace, type WireResponse } from './frames.ts'
+import {
+  badFrame,
+  IN_ARENA,
+  type InstanceFrame,
+  type TensorPlace,
+  type WireResponse,
+} from './frames.ts'
 import type { ResponseContent } from './open-execution.ts'
 import { readExtra, type TensorBytes, takeTensors } from './wire-response.ts'
 
@@ -81,7 +87,11 @@ export class InstanceMemory {
    *
    * @throws ServeError MALFORMED_MESSAGE if a tensor is at a place that the frame may not name.
    */
-  take(responses: readonly WireResponse[], { payload }: Frame, parts: FrameParts): TakenResponses {
+  take(
+    responses: readonly WireResponse[],
+    { payload }: InstanceFrame,
+    parts: FrameParts,
+  ): TakenResponses {
     const arena = this.#findArena()
     const used = new Set(parts.lent.flatMap((part) => part?.offset ?? []))
     const copies: Promise<void>[] = []

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { ServeError } from '@tutti/errors'
 import { Arena } from './arena.ts'
-import { FrameReader } from './frame-reader.ts'
-import { type Frame, OP, plainFrame } from './frames.ts'
+import { InstanceFrameReader } from './frame-reader.ts'
+import { type InstanceFrame, OP, plainFrame } from './frames.ts'
 import type { SharedMemoryLike } from './shared-memory.ts'
 import { parseObject } from './wire-response.ts'
 import { describeEnd, type ForkedProcess } from './zygote.ts'
@@ -22,7 +22,7 @@ export interface FrameReceiver {
    * copied already.
    * @throws ServeError MALFORMED_MESSAGE, and the process is killed.
    */
-  onFrame(frame: Frame): Promise<void> | undefined
+  onFrame(frame: InstanceFrame): Promise<void> | undefined
   /** Called once, at the very end, when the process is gone. */
   onEnd(error: ServeError): void
 }
@@ -46,7 +46,7 @@ export class InstanceProcess {
   readonly #o: InstanceProcessOptions
   readonly #process: ForkedProcess
   readonly #socket: Socket
-  readonly #first = Promise.withResolvers<Frame>()
+  readonly #first = Promise.withResolvers<InstanceFrame>()
   /** Resolves when the process is gone and everything it had is given back. */
   readonly ended: Promise<void>
   #arena: Arena | undefined
@@ -54,7 +54,7 @@ export class InstanceProcess {
   /** Resolves when the tensors of the last frame are copied; undefined if they are. Never rejects. */
   #taking: Promise<void> | undefined
   /** Frames that came meanwhile. */
-  #unread: Frame[] = []
+  #unread: InstanceFrame[] = []
   /** Resolves when what was sent last has gone; undefined if it has. Never rejects. */
   #sending: Promise<void> | undefined
 
@@ -64,7 +64,7 @@ export class InstanceProcess {
     this.#o = o
     this.#process = process
     this.#socket = process.frames
-    const reader = new FrameReader(o.arenaBytes, (frame) => this.#onFrame(frame))
+    const reader = new InstanceFrameReader(o.arenaBytes, (frame) => this.#onFrame(frame))
     this.#socket.on('data', (chunk: Buffer) => this.#guard(() => reader.push(chunk)))
     this.#socket.on('close', () => this.#onClose())
     this.ended = process.ended.then((status) => this.#end(describeEnd(status)))
@@ -155,13 +155,13 @@ export class InstanceProcess {
     void this.ended.then(() => clearTimeout(timer))
   }
 
-  #onFrame(frame: Frame): void {
+  #onFrame(frame: InstanceFrame): void {
     if (frame.op === OP.READY || frame.op === OP.FAILED) this.#first.resolve(frame)
     else if (this.#taking === undefined) this.#take(frame)
     else this.#unread.push(frame)
   }
 
-  #take(frame: Frame): void {
+  #take(frame: InstanceFrame): void {
     const copied = this.#o.receiver.onFrame(frame)
     if (copied === undefined) return
     this.#socket.pause()

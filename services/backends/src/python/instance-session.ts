@@ -6,9 +6,9 @@ import { Borrowings } from './borrowings.ts'
 import { executeFrame, packTensors } from './execute-frame.ts'
 import {
   badFrame,
-  type Frame,
-  FrameParser,
+  FrameMetaReader,
   FrameWriter,
+  type InstanceFrame,
   OP,
   plainFrame,
   type WireResponse,
@@ -40,7 +40,7 @@ export interface FrameTaker {
    * copied.
    * @throws ServeError MALFORMED_MESSAGE
    */
-  take(frame: Frame, session: InstanceSession): boolean | Promise<void>
+  take(frame: InstanceFrame, session: InstanceSession): boolean | Promise<void>
   /** Called when the process has ended. */
   close(): void
 }
@@ -174,7 +174,7 @@ export class InstanceSession implements FrameReceiver {
    */
   takeInputs(
     record: WireResponse,
-    frame: Frame,
+    frame: InstanceFrame,
     use: (inputs: readonly NamedTensor[], retain: StepResponse['retain']) => void,
   ): Promise<void> | undefined {
     const parts = { lent: [], copied: this.open.map(({ o }) => o.region) }
@@ -233,7 +233,7 @@ export class InstanceSession implements FrameReceiver {
     return this.#asked.promise
   }
 
-  onFrame(frame: Frame): Promise<void> | undefined {
+  onFrame(frame: InstanceFrame): Promise<void> | undefined {
     if (frame.op === OP.RESULT) return this.#onResult(frame)
     if (frame.op === OP.SEND) return this.#onSend(frame)
     if (frame.op === OP.GROW) this.#onGrow(frame)
@@ -250,7 +250,7 @@ export class InstanceSession implements FrameReceiver {
     return undefined
   }
 
-  #onOther(frame: Frame): Promise<void> | undefined {
+  #onOther(frame: InstanceFrame): Promise<void> | undefined {
     for (const taker of this.#o.takers) {
       const taken = taker.take(frame, this)
       if (taken !== false) return taken === true ? undefined : taken
@@ -282,9 +282,9 @@ export class InstanceSession implements FrameReceiver {
     this.#asked = undefined
   }
 
-  #onResult(frame: Frame): Promise<void> | undefined {
+  #onResult(frame: InstanceFrame): Promise<void> | undefined {
     const startNs = monotonicNs()
-    const result = new FrameParser(frame.meta).result()
+    const result = new FrameMetaReader(frame.meta).result()
     const execution = this.#executions.get(frame.id)
     if (execution === undefined || execution.hasReturned)
       throw badFrame('a result for no execution')
@@ -318,9 +318,9 @@ export class InstanceSession implements FrameReceiver {
     })
   }
 
-  #onSend(frame: Frame): Promise<void> | undefined {
+  #onSend(frame: InstanceFrame): Promise<void> | undefined {
     const startNs = monotonicNs()
-    const { response, inputNs, outputNs } = new FrameParser(frame.meta).sent()
+    const { response, inputNs, outputNs } = new FrameMetaReader(frame.meta).sent()
     const found = this.findOpen(frame.id)
     const parts = { lent: [], copied: [found?.[0].o.region] }
     const taken = this.#memory.take([response], frame, parts)
@@ -343,7 +343,7 @@ export class InstanceSession implements FrameReceiver {
     else void ready.then(credit)
   }
 
-  #onGrow(frame: Frame): void {
+  #onGrow(frame: InstanceFrame): void {
     const { bytes } = parseObject(frame.meta.toString())
     if (typeof bytes !== 'number' || !(bytes > 0))
       throw badFrame(`a request for ${String(bytes)} bytes`)

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { PythonModule } from '@tutti/engines'
-import { ProgramStopped, runProgram, whatFailed } from './run-program.ts'
+import { ProgramStopped, runChildProgram, whatFailed } from './run-program.ts'
 
 /** Result of probing a Python interpreter. */
 export interface ProbedPython {
@@ -41,7 +41,7 @@ export async function probePython(
     const args = ['-B', PROGRAM, ...modules]
     // Processes of models start there, too.
     const options = { cwd: '/', timeoutMs: PROBE_MS, signal }
-    const stdout = await runProgram(interpreter, args, options)
+    const stdout = await runChildProgram(interpreter, args, options)
     report = parseReport(stdout.trimEnd().split('\n').at(-1) ?? '')
   } catch (error) {
     const problem = `it does not run (${whatFailed(error)})`

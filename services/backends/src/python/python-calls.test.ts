@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 import type { NamedTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
-import { ModelMetrics } from '../model-metrics.ts'
+import { CustomMetrics } from '../model-metrics.ts'
 import { executeOnce } from '../testing/execute.ts'
 import { stepRequest } from '../testing/model-source.ts'
 import {
@@ -302,7 +302,7 @@ await t.test('models load, unload and ask for others', { skip: WITHOUT_PYTHON },
 })
 
 await t.test('metrics and log lines of models come out', { skip: WITHOUT_PYTHON }, async (t) => {
-  const metrics = new ModelMetrics()
+  const metrics = new CustomMetrics()
   const lines: unknown[] = []
   const keep = (level: string) => (message: string, fields?: object) =>
     void lines.push({ level, message, ...fields })

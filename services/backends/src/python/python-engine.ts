@@ -13,7 +13,7 @@ import { refuseConfig } from '../config-fields.ts'
 import type { Engine, EngineCuda, EngineOptions } from '../engine.ts'
 import { type HostPolicies, policyName } from '../host-policies.ts'
 import { modelPath, requireRuntime } from '../model-file.ts'
-import { ModelMetrics } from '../model-metrics.ts'
+import { CustomMetrics } from '../model-metrics.ts'
 import { type Placement, placeInstances } from '../placement.ts'
 import { startInstances } from '../start-instances.ts'
 import { ENVIRONMENT_CACHE } from './cached-folder.ts'
@@ -46,7 +46,7 @@ export interface PythonEngineOptions {
   /** Folder of unpacked environments of models. Default: ~/.cache/tutti/environments. */
   readonly environmentCache?: string
   /** Metrics that models write to. Default: nowhere. */
-  readonly metrics?: ModelMetrics
+  readonly metrics?: CustomMetrics
   /** False makes tensors travel over the socket, as where memory cannot be shared. */
   readonly sharesMemory?: boolean
   /** Memory that is shared with models. Default: memory of this machine. */
@@ -97,7 +97,7 @@ class PythonEngine implements Engine {
   readonly #interpreter: string | (() => Promise<string>)
   readonly #settings: PythonSettings
   readonly #environmentCache: string
-  readonly #metrics: ModelMetrics
+  readonly #metrics: CustomMetrics
   readonly #pool: ZygotePool
   readonly #hostPolicies: HostPolicies
   /** Opened for the first model; undefined if there is none. */
@@ -113,7 +113,7 @@ class PythonEngine implements Engine {
     this.#interpreter = o.interpreter ?? 'python3'
     this.#settings = { ...DEFAULT_PYTHON_SETTINGS, ...o.settings }
     this.#environmentCache = o.environmentCache ?? ENVIRONMENT_CACHE
-    this.#metrics = o.metrics ?? new ModelMetrics()
+    this.#metrics = o.metrics ?? new CustomMetrics()
     this.#pool = o.zygotes ?? new ZygotePool()
     this.#hostPolicies = o.hostPolicies ?? new Map()
     if (o.sharesMemory === false) this.#memory = [undefined]

@@ -2,7 +2,7 @@ import type { Clock, Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { BatchOptions, EngineRequest, ExecutionTimes, ModelHost } from '../engine.ts'
 import { loadTimeout } from '../load-timeout.ts'
-import type { ModelMetrics } from '../model-metrics.ts'
+import type { CustomMetrics } from '../model-metrics.ts'
 import { Restarting } from '../restarting.ts'
 import { HostCalls } from './host-calls.ts'
 import { HostQuestions } from './host-questions.ts'
@@ -28,7 +28,7 @@ export interface SessionOptions {
   readonly processes: ProcessGroup
   /** Services that models may ask of the server; absent where they may ask nothing. */
   readonly host: ModelHost | undefined
-  readonly metrics: ModelMetrics
+  readonly metrics: CustomMetrics
   /** Time limit for a restart in milliseconds, as in EngineOptions; undefined for none. */
   readonly restartMs: number | undefined
 }

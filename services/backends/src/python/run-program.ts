@@ -27,7 +27,7 @@ const KEPT = 2 ** 18
  * @throws ProgramStopped at the limit or by the signal; Error with `stdout` and `stderr` if the program fails; Error if it cannot
  * be run.
  */
-export async function runProgram(
+export async function runChildProgram(
   program: string,
   args: readonly string[],
   { cwd, timeoutMs, signal, onLine }: RunProgramOptions,

@@ -70,7 +70,7 @@ function toParameter(entry: unknown): readonly [string, Parameter] {
   throw badFrame(`a parameter that is none: ${JSON.stringify(entry)}`)
 }
 
-export function readParameters(value: unknown): Parameters {
+export function toParameters(value: unknown): Parameters {
   if (value === undefined) return NO_PARAMETERS
   if (!Array.isArray(value)) throw badFrame('parameters that are no list')
   return new Map(value.map(toParameter))
@@ -89,7 +89,7 @@ export function readExtra({ json }: WireResponse): ResponseExtra {
   if (json === '') return { parameters: NO_PARAMETERS }
   const extra = parseObject(json)
   const error = readError(extra['error'])
-  return { parameters: readParameters(extra['parameters']), ...(error && { error }) }
+  return { parameters: toParameters(extra['parameters']), ...(error && { error }) }
 }
 
 /** Sources of the bytes of a frame's tensors. */

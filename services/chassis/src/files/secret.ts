@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 const REDACTED = '[redacted]'
 
 /** A text that must not reach a log: every way of printing it gives `[redacted]`, only `reveal()` gives the text. */
-export class Secret {
+export class SecretText {
   readonly #text: string
 
   constructor(text: string) {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
-import { Secret } from '../files/secret.ts'
+import { SecretText } from '../files/secret.ts'
 import { startProcess } from '../testing/start-process.ts'
 import { createLogger, type LogLevel, silentLogger } from './log.ts'
 import { settingsOfLevel } from './log-settings.ts'
@@ -105,7 +105,7 @@ await t.test('a cycle of causes ends', async (t) => {
 
 await t.test('a secret is never printed, wherever it stands', async (t) => {
   const { logger, lines } = capture('info')
-  const token = new Secret('hunter2')
+  const token = new SecretText('hunter2')
   logger.child({ token }).info('connected', { token, nested: { token }, text: String(token) })
   t.notMatch(lines.join(''), 'hunter2')
   t.match(lines.join(''), '[redacted]')

@@ -29,6 +29,16 @@ export function describeError(error: unknown, depth = 0): ErrorDescription {
   }
 }
 
+/**
+ * Returns the message of an error, or its code or name if it has none: Node's error of a host whose addresses all refuse has only
+ * a code.
+ */
+export function errorText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.message !== '') return error.message
+  return 'code' in error ? String(error.code) : error.name
+}
+
 function describeOurs({ code, reason, details }: ServeError) {
   return { code, reason, ...(Object.keys(details).length > 0 && { details }) }
 }

@@ -12,7 +12,7 @@ import { bug, ServeError } from '@tutti/errors'
 import type { InferRequestParts } from '@tutti/protocol'
 import { BENCH_FLAGS, type BenchFlags } from './bench-flags.ts'
 import { benchInputs } from './bench-inputs.ts'
-import { BenchReport, renderReport } from './bench-report.ts'
+import { BenchReport, renderBenchReport } from './bench-report.ts'
 import { type BenchResult, toResult } from './bench-result.ts'
 import { labelOfTarget, renderHead, renderPlot, renderRows } from './bench-text.ts'
 import { type BenchLoad, readLoads } from './load.ts'
@@ -117,7 +117,7 @@ async function bench(
   }
   tell(renderPlot(results))
   if (flags.format === 'json') {
-    environment.out(renderReport(o.request, { results, wasInterrupted: stop.signal.aborted }))
+    environment.out(renderBenchReport(o.request, { results, wasInterrupted: stop.signal.aborted }))
   }
   return results.every(({ answered, failed }) => answered > 0 && failed === 0) ? 0 : 1
 }

@@ -6,7 +6,7 @@ import {
   readNamed,
   splitNamed,
 } from '@tutti/command-line/client'
-import type { ModelMetadata, TensorMetadata } from '@tutti/protocol'
+import type { ReceivedMetadata, ReceivedTensorMetadata } from '@tutti/protocol'
 import {
   DATATYPES,
   type Datatype,
@@ -29,7 +29,7 @@ const BYTES_ELEMENT = encodeBytesTensor([Buffer.from('a')])
  * @throws ServeError FLAG_INVALID for an unknown size, or INVALID_REQUEST for a value that does not fit.
  */
 export async function benchInputs(
-  { inputs, ...metadata }: ModelMetadata,
+  { inputs, ...metadata }: ReceivedMetadata,
   flags: { readonly input: readonly string[]; readonly shape: readonly string[] },
   environment: ProcessEnvironment,
 ): Promise<readonly NamedTensor[]> {
@@ -51,7 +51,10 @@ export async function benchInputs(
  * @param shapeText - value of `--shape` for the input; the declared shape if undefined.
  * @throws ServeError FLAG_INVALID for an unknown size, or for a tensor that is too large for one message.
  */
-export function makeInput(declared: TensorMetadata, shapeText: string | undefined): NamedTensor {
+export function makeInput(
+  declared: ReceivedTensorMetadata,
+  shapeText: string | undefined,
+): NamedTensor {
   const { name, datatype } = declared
   const shape =
     shapeText === undefined ? declared.shape : parseShape(name, shapeText, declared.shape)

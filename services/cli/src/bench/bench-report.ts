@@ -1,5 +1,5 @@
 import { renderJsonLine } from '@tutti/chassis'
-import { listOf } from '@tutti/command-line/results'
+import { readonlyListOf } from '@tutti/command-line/results'
 import type { InferRequestParts } from '@tutti/protocol'
 import { z } from 'zod'
 import type { BenchResult } from './bench-result.ts'
@@ -29,7 +29,7 @@ const TargetReport = z.object({
   seconds: z.number(),
   answered: z.int(),
   failed: z.int().meta({ description: 'Requests that failed; they are in no other figure.' }),
-  failures: listOf(Failures),
+  failures: readonlyListOf(Failures),
   unanswered: z.int().meta({
     description:
       'Without an answer when the user ended the run, or --timeout-secs, and at least 60 s, after it.',
@@ -37,7 +37,9 @@ const TargetReport = z.object({
   unsent: z.int().meta({ description: 'Due at a rate, and not sent.' }),
   answersPerSecond: z.number(),
   latencyMs: Latencies.nullable().meta({ description: 'null if there was no answer.' }),
-  notes: listOf(z.string()).meta({ description: 'What a reader of the figures has to know.' }),
+  notes: readonlyListOf(z.string()).meta({
+    description: 'What a reader of the figures has to know.',
+  }),
 })
 
 /** The result that `tutti bench` prints as JSON. */
@@ -45,15 +47,17 @@ export const BenchReport = z
   .object({
     model: z.string(),
     version: z.string().nullable().meta({ description: 'null: the one that the server chose.' }),
-    inputs: listOf(z.object({ name: z.string(), datatype: z.string(), shape: listOf(z.int()) })),
+    inputs: readonlyListOf(
+      z.object({ name: z.string(), datatype: z.string(), shape: readonlyListOf(z.int()) }),
+    ),
     wasInterrupted: z.boolean().meta({ description: 'The user ended the run.' }),
-    results: listOf(TargetReport).meta({ description: 'One for each load and server.' }),
+    results: readonlyListOf(TargetReport).meta({ description: 'One for each load and server.' }),
   })
   .meta({ title: 'Result of tutti bench' })
 type BenchReport = z.infer<typeof BenchReport>
 
 /** Renders the results as one line of JSON. */
-export function renderReport(
+export function renderBenchReport(
   { modelName, modelVersion, inputs }: InferRequestParts,
   {
     results,

@@ -4,7 +4,7 @@ import { DoctorResult, type Finding, renderFindings } from '@tutti/command-line/
 import { ENGINES, ENGINES_IN_PYTHON, type EngineName } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
-import { AUTO, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
+import { AUTO_PYTHON, checkPythonFlags, pythonCandidates } from '../serve/choose-python.ts'
 import { SERVE_FLAGS } from '../serve/serve-flags.ts'
 import {
   checkEngineFor,
@@ -68,7 +68,7 @@ async function examine(flags: Flags, { env }: ProcessEnvironment): Promise<reado
     const { named, candidates } = pythonCandidates(flags, backend, env['PATH'])
     return checkEngineFor(backend, models.get(backend) ?? [], {
       interpreters: [...named, ...candidates],
-      makesEnvironment: flags.python === AUTO,
+      makesEnvironment: flags.python === AUTO_PYTHON,
     })
   }
   const ports = (['grpc', 'http', 'metrics'] as const).map((name) =>

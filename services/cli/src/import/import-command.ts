@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Manifest } from '@tutti/api'
 import { type FlagTable, flagRefusal, renderJson } from '@tutti/chassis'
 import { RESULT_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
-import { listOf } from '@tutti/command-line/results'
+import { readonlyListOf } from '@tutti/command-line/results'
 import { ServeError, SITE } from '@tutti/errors'
 import { z } from 'zod'
 import { importTriton } from './import-triton.ts'
@@ -27,13 +27,15 @@ export const IMPORT_FLAGS = {
 /** The result that `tutti import` prints as JSON. */
 const ImportResult = z
   .object({
-    manifests: listOf(
+    manifests: readonlyListOf(
       z.custom<Manifest>().meta({ $ref: `${SITE}/schemas/v1alpha1/manifest.json` }),
     ),
-    files: listOf(z.string()).meta({
+    files: readonlyListOf(z.string()).meta({
       description: 'The files that were written, one for each manifest; none without --output-dir.',
     }),
-    problems: listOf(z.string()).meta({ description: 'What could not be written as a manifest.' }),
+    problems: readonlyListOf(z.string()).meta({
+      description: 'What could not be written as a manifest.',
+    }),
   })
   .meta({ title: 'Result of tutti import' })
 type ImportResult = z.infer<typeof ImportResult>

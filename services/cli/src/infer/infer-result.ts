@@ -1,10 +1,10 @@
-import { listOf } from '@tutti/command-line/results'
+import { readonlyListOf } from '@tutti/command-line/results'
 import { z } from 'zod'
 
 const InferOutput = z.object({
   name: z.string(),
   datatype: z.string(),
-  shape: listOf(z.int()),
+  shape: readonlyListOf(z.int()),
   data: z.unknown().meta({
     description:
       'All elements, in nested arrays as the shape has them; absent if they went to a file. NaN and infinities are null, integers beyond 2^53 texts, and texts that are no UTF-8 {"base64": ...}.',
@@ -18,7 +18,7 @@ export const InferResult = z
     model: z.string(),
     version: z.string(),
     id: z.string(),
-    outputs: listOf(InferOutput.partial({ data: true })),
+    outputs: readonlyListOf(InferOutput.partial({ data: true })),
   })
   .meta({ title: 'A response, of which tutti infer prints one in each line' })
 export type InferResult = z.infer<typeof InferResult>

@@ -1,6 +1,6 @@
 import type { ModelClient } from '@tutti/command-line/client'
 import { nearestName, ServeError } from '@tutti/errors'
-import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
+import type { InferResponseParts, ReceivedTensorMetadata } from '@tutti/protocol'
 import { formatShape } from '@tutti/tensor'
 
 /** Models whose names are listed. */
@@ -40,7 +40,7 @@ function meant(model: string, names: ReadonlySet<string> | undefined): string {
  */
 export async function* namingInputs(
   responses: AsyncIterable<InferResponseParts>,
-  absent: readonly TensorMetadata[],
+  absent: readonly ReceivedTensorMetadata[],
 ): AsyncGenerator<InferResponseParts> {
   try {
     yield* responses

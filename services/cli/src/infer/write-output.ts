@@ -4,7 +4,7 @@ import { flagRefusal } from '@tutti/chassis'
 import { encodePicture, readNamed } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
 import { formatNpy, isNpyDatatype, mayBePicture } from '@tutti/formats'
-import type { InferResponseParts, TensorMetadata } from '@tutti/protocol'
+import type { InferResponseParts, ReceivedTensorMetadata } from '@tutti/protocol'
 import {
   decodeBytesTensor,
   elementCount,
@@ -15,7 +15,7 @@ import {
 import { toJsonData } from './tensor-text.ts'
 
 /** Paths of the files that `--output` gives, by output. */
-export type OutputFiles = ReadonlyMap<TensorMetadata, string>
+export type OutputFiles = ReadonlyMap<ReceivedTensorMetadata, string>
 
 /**
  * Reads `--output`, and checks that each output can be written in the form of its file.
@@ -25,7 +25,7 @@ export type OutputFiles = ReadonlyMap<TensorMetadata, string>
  */
 export function readOutputFiles(
   texts: readonly string[],
-  declared: readonly TensorMetadata[],
+  declared: readonly ReceivedTensorMetadata[],
 ): OutputFiles {
   const files = readNamed('output', texts, declared)
   const taken = new Map<string, string>()
@@ -114,7 +114,7 @@ const NOT_NUMPY = 'which NumPy has not; want .raw or .json'
 const NOT_PICTURE = 'want UINT8 with 1, 3 or 4 channels for a picture, or .npy'
 
 /** @param tensor - of an answer, or as the model declares it, with -1 for any extent. */
-function checkForm(tensor: TensorMetadata, file: string): void {
+function checkForm(tensor: ReceivedTensorMetadata, file: string): void {
   const { datatype, shape } = tensor
   const extension = extensionOf(file)
   if (extension === '.json') return
@@ -133,7 +133,11 @@ function extensionOf(file: string): string {
   return extname(file).toLowerCase()
 }
 
-function refuse({ name, datatype, shape }: TensorMetadata, file: string, why: string): never {
+function refuse(
+  { name, datatype, shape }: ReceivedTensorMetadata,
+  file: string,
+  why: string,
+): never {
   const problem = `it is ${datatype}${formatShape(shape)}, ${why}`
   throw inputRefusal(`output '${name}' for ${file}: ${problem}`, name)
 }

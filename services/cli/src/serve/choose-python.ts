@@ -43,7 +43,7 @@ export interface ChoosePythonOptions {
 }
 
 /** Value of `--python` that makes Tutti look for an interpreter. */
-export const AUTO = 'auto'
+export const AUTO_PYTHON = 'auto'
 const DEFAULT_PYTHON = 'python3'
 
 /** Checks `--python`. @throws ServeError FLAG_INVALID for an empty value, or if two flags name an interpreter. */
@@ -51,7 +51,7 @@ export function checkPythonFlags(flags: PythonFlags): void {
   const { python } = flags
   const given = interpreterOf(flags, PYTHON_ENGINE.backend)
   if (python === '') throw flagRefusal('--python', 'got an empty text, want auto or a path')
-  if (python === undefined || python === AUTO || given === undefined) return
+  if (python === undefined || python === AUTO_PYTHON || given === undefined) return
   const problem = `got "${python}" with --backend-config=python,interpreter=${given}, want one of them`
   throw flagRefusal('--python', problem)
 }
@@ -77,7 +77,7 @@ export async function choosePython(
     return { ...given, settings }
   }
   if (flags.python === undefined) return withPython(() => ({}))
-  if (flags.python !== AUTO) {
+  if (flags.python !== AUTO_PYTHON) {
     const interpreter = asProgram(flags.python)
     const { problem } = await probePython(interpreter, ['numpy'], o.signal)
     if (problem !== undefined) {
@@ -103,7 +103,7 @@ type PythonCandidates = Required<Pick<FindPythonOptions, 'named' | 'candidates'>
  * @returns `named`: interpreters of flags; `candidates`: those that are tried after them.
  */
 export function pythonCandidates(flags: PythonFlags, backend: string, path = ''): PythonCandidates {
-  const isAuto = flags.python === AUTO
+  const isAuto = flags.python === AUTO_PYTHON
   const given = isAuto || flags.python === undefined ? undefined : asProgram(flags.python)
   const own = backend === PYTHON_ENGINE.backend ? undefined : interpreterOf(flags, backend)
   const named = [own, given, interpreterOf(flags, PYTHON_ENGINE.backend)].filter(

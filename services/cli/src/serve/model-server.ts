@@ -10,12 +10,16 @@ import {
 } from '@tutti/chassis'
 import { cloudIdentity } from '@tutti/cloud-identity'
 import type { ConsoleSource } from '@tutti/console'
-import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
+import {
+  type ModelRepository,
+  pollRepository,
+  RepositoryWatch,
+  repositoryUnreadable,
+} from '@tutti/repository'
 import { NamespacedModels, openRouter, RepositoryControl, type Router } from '@tutti/router'
 import { openRegions, type ProcessBase } from '@tutti/server'
 import { type InferenceBackend, refuseFailures } from '@tutti/serving'
 import { type BackendConfig, openModels, type Step } from '@tutti/step'
-import { repositoryUnreadable } from '../log-events.ts'
 import { chooseStartModels } from './control-flags.ts'
 import type { OpenedManifests } from './open-manifests.ts'
 import type { SERVE_FLAGS } from './serve-flags.ts'

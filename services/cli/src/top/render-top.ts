@@ -1,5 +1,5 @@
 import { printable } from '@tutti/chassis'
-import { countCharacters, cutText, fitText, toColumns } from '@tutti/command-line/results'
+import { countCharacters, cutToWidth, fitText, toColumns } from '@tutti/command-line/results'
 import { formatMs, formatRate } from '@tutti/console'
 import type { ModelRow } from './model-rows.ts'
 import type { TopReading } from './reading.ts'
@@ -76,7 +76,7 @@ export function renderTop(view: TopView, size?: Size): readonly string[] {
   const all = [...head, ...lines, ...(left > 0 ? [`and ${left} more`] : [])]
   return size === undefined
     ? all
-    : all.slice(0, size.rows).map((text) => cutText(text, size.columns))
+    : all.slice(0, size.rows).map((text) => cutToWidth(text, size.columns))
 }
 
 /** Formats a quantile: for a stream the time to its first response stands in for that of the request. */

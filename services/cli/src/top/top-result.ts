@@ -1,5 +1,5 @@
 import { renderJsonLine } from '@tutti/chassis'
-import { known, listOf } from '@tutti/command-line/results'
+import { known, readonlyListOf } from '@tutti/command-line/results'
 import { z } from 'zod'
 import type { ModelRow } from './model-rows.ts'
 import type { TopView } from './render-top.ts'
@@ -34,7 +34,7 @@ export const TopResult = z
     hostMemoryUsedBytes: figure('Of its machine.'),
     hostMemoryTotalBytes: figure('Of its machine.'),
     hostCpuShare: figure('Of its machine, from 0 to 1.'),
-    models: listOf(ModelFigures).meta({ description: 'The busiest one first.' }),
+    models: readonlyListOf(ModelFigures).meta({ description: 'The busiest one first.' }),
   })
   .meta({ title: 'Result of tutti top' })
 type TopResult = z.infer<typeof TopResult>

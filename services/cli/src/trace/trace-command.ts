@@ -3,7 +3,7 @@ import { CONNECTION_FLAGS, openClient, readModelName, URL_FLAG } from '@tutti/co
 import { withFlags } from '@tutti/command-line/command'
 import { ASK_FOR_STEPS, TRACED_FLAGS, TraceResult, traceModel } from '@tutti/command-line/trace'
 
-export const TRACE_FLAGS = {
+export const TRACE_COMMAND_FLAGS = {
   ...TRACED_FLAGS,
   url: URL_FLAG,
   ...CONNECTION_FLAGS,
@@ -12,7 +12,7 @@ export const TRACE_FLAGS = {
 export const traceCommand = withFlags(
   {
     usage: 'tutti trace MODEL --input NAME=VALUE [FLAGS]',
-    flags: TRACE_FLAGS,
+    flags: TRACE_COMMAND_FLAGS,
     operands: ['model'],
     result: TraceResult,
   },

@@ -1,5 +1,5 @@
 import { renderJson } from '@tutti/chassis'
-import { listOf } from '@tutti/command-line/results'
+import { readonlyListOf } from '@tutti/command-line/results'
 import { z } from 'zod'
 import { Problem } from '../manifests/parse-manifests.ts'
 
@@ -11,8 +11,8 @@ export const ValidateResult = z
       .int()
       .meta({ description: 'Manifests that fit their schema, or models of the repositories.' }),
     foreign: z.int().meta({ description: 'Resources of other API groups, which are not checked.' }),
-    problems: listOf(Problem),
-    notes: listOf(Problem).meta({
+    problems: readonlyListOf(Problem),
+    notes: readonlyListOf(Problem).meta({
       description: 'What is no error: warnings, and Ensembles whose models are not known.',
     }),
   })

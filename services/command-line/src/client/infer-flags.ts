@@ -31,7 +31,7 @@ export const URL_FLAG = {
 } as const satisfies FlagTable[string]
 
 /** Flags of a client's credentials, and of the authorities that it trusts. */
-export const ACCESS_FLAGS = {
+export const CREDENTIAL_FLAGS = {
   'token-file': {
     type: 'string',
     path: 'file',
@@ -51,14 +51,14 @@ export const ACCESS_FLAGS = {
   'tls-key': { type: 'string', path: 'file', description: "File with the client's key, in PEM." },
 } as const satisfies FlagTable
 
-export type AccessFlags = FlagValues<typeof ACCESS_FLAGS>
+export type AccessFlags = FlagValues<typeof CREDENTIAL_FLAGS>
 
 /** Seconds for each call before the request itself, such as that for a model's metadata. */
 export const LOOK_UP_SECS = 10
 
 /** Flags of a connection to a server, except for its address. */
 export const CONNECTION_FLAGS = {
-  ...ACCESS_FLAGS,
+  ...CREDENTIAL_FLAGS,
   'timeout-secs': {
     type: 'int',
     min: 1,

@@ -1,5 +1,5 @@
 import { nearestName, ServeError } from '@tutti/errors'
-import type { TensorMetadata } from '@tutti/protocol'
+import type { ReceivedTensorMetadata } from '@tutti/protocol'
 
 /**
  * Reads the values NAME=TEXT of a flag, by the model's tensors.
@@ -9,8 +9,8 @@ import type { TensorMetadata } from '@tutti/protocol'
 export function readNamed(
   flag: 'input' | 'shape' | 'output',
   texts: readonly string[],
-  known: readonly TensorMetadata[],
-): ReadonlyMap<TensorMetadata, string> {
+  known: readonly ReceivedTensorMetadata[],
+): ReadonlyMap<ReceivedTensorMetadata, string> {
   const named = new Map(texts.map((text) => splitNamed(flag, text, known)))
   if (named.size === texts.length) return named
   const problem = `one ${flag} came twice, want each once`
@@ -25,8 +25,8 @@ export function readNamed(
 export function splitNamed(
   flag: string,
   text: string,
-  known: readonly TensorMetadata[],
-): readonly [TensorMetadata, string] {
+  known: readonly ReceivedTensorMetadata[],
+): readonly [ReceivedTensorMetadata, string] {
   const [found] = known
     .filter(({ name }) => text.startsWith(`${name}=`))
     .toSorted((a, b) => b.name.length - a.name.length)

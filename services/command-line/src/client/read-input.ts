@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { isNpy, parseNpy } from '@tutti/formats'
-import { parseTensorData, type TensorMetadata } from '@tutti/protocol'
+import { parseTensorData, type ReceivedTensorMetadata } from '@tutti/protocol'
 import {
   DATATYPES,
   type Elements,
@@ -31,7 +31,7 @@ const PICTURES = /\.(png|jpe?g|webp|gif|bmp|tiff?)$/i
  * @returns a tensor that may view the file's bytes.
  * @throws ServeError INVALID_REQUEST that names the input, the value and the wanted form.
  */
-export function readInput(declared: TensorMetadata, source: GivenInput): NamedTensor {
+export function readInput(declared: ReceivedTensorMetadata, source: GivenInput): NamedTensor {
   const { name } = declared
   try {
     const value =
@@ -48,7 +48,10 @@ export function readInput(declared: TensorMetadata, source: GivenInput): NamedTe
   }
 }
 
-function fromFile(declared: TensorMetadata, { name, bytes }: { name: string; bytes: Uint8Array }) {
+function fromFile(
+  declared: ReceivedTensorMetadata,
+  { name, bytes }: { name: string; bytes: Uint8Array },
+) {
   const { datatype, shape } = declared
   if (isNpy(bytes)) return fromNpy(declared, bytes)
   if (/\.npy$/i.test(name)) throw inputRefusal('it does not begin as a file of NumPy does')
@@ -67,7 +70,10 @@ function fromFile(declared: TensorMetadata, { name, bytes }: { name: string; byt
   return fromRaw(declared, bytes)
 }
 
-function fromNpy({ name, datatype, shape }: TensorMetadata, bytes: Uint8Array): TensorValue {
+function fromNpy(
+  { name, datatype, shape }: ReceivedTensorMetadata,
+  bytes: Uint8Array,
+): TensorValue {
   const value = parseNpy(bytes)
   if (value.datatype !== datatype) {
     throw inputRefusal(`got ${value.datatype}, want ${datatype}: in NumPy, astype changes it`)
@@ -76,7 +82,7 @@ function fromNpy({ name, datatype, shape }: TensorMetadata, bytes: Uint8Array): 
   return { ...value, shape: fit(name, shape, { count, shape: value.shape }) }
 }
 
-function fromRaw({ name, datatype, shape }: TensorMetadata, data: Uint8Array): TensorValue {
+function fromRaw({ name, datatype, shape }: ReceivedTensorMetadata, data: Uint8Array): TensorValue {
   const itemSize = DATATYPES[datatype].itemSize ?? 1
   const count = data.byteLength / itemSize
   if (!Number.isInteger(count)) {
@@ -87,7 +93,7 @@ function fromRaw({ name, datatype, shape }: TensorMetadata, data: Uint8Array): T
   return { datatype, shape: fit(name, shape, { count }), data }
 }
 
-function fromElement({ name, shape }: TensorMetadata, element: Uint8Array): TensorValue {
+function fromElement({ name, shape }: ReceivedTensorMetadata, element: Uint8Array): TensorValue {
   return {
     datatype: 'BYTES',
     shape: ofOne(name, shape),
@@ -104,7 +110,7 @@ function ofOne(name: string, declared: Shape): Shape {
 }
 
 /** JSON; for BYTES, any other text is an element as it stands. */
-function fromText(declared: TensorMetadata, text: string): TensorValue {
+function fromText(declared: ReceivedTensorMetadata, text: string): TensorValue {
   const { name, datatype, shape } = declared
   const value = parseJsonText(text)
   if (datatype === 'BYTES' && !isTexts(value)) return fromElement(declared, Buffer.from(text))

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ModelMetadata, TensorMetadata } from '@tutti/protocol'
+import type { ReceivedMetadata, ReceivedTensorMetadata } from '@tutti/protocol'
 import { DATATYPES, elementCount, type NamedTensor } from '@tutti/tensor'
 import type { InferFlags } from './infer-flags.ts'
 import { readNamed } from './named-flags.ts'
@@ -37,7 +37,7 @@ export function readVersion(flags: Pick<InferFlags, 'model-version'>): string {
  * @throws ServeError FLAG_INVALID, or INVALID_REQUEST if a value does not fit the model.
  */
 export async function readInputs(
-  metadata: ModelMetadata,
+  metadata: ReceivedMetadata,
   flags: Flags,
   environment: ProcessEnvironment,
 ): Promise<readonly NamedTensor[]> {
@@ -64,7 +64,7 @@ export async function readInputs(
 }
 
 async function openSource(
-  declared: TensorMetadata,
+  declared: ReceivedTensorMetadata,
   text: string,
   { input = Readable.from([]) }: ProcessEnvironment,
 ): Promise<GivenInput> {
@@ -78,7 +78,7 @@ async function openSource(
 }
 
 /** Bytes of a file for an input, in whatever form; many more than it needs, since the file may have no end. */
-function mostBytesOf({ datatype, shape }: TensorMetadata): number {
+function mostBytesOf({ datatype, shape }: ReceivedTensorMetadata): number {
   if (DATATYPES[datatype].itemSize === null || shape.includes(-1)) return MOST_TENSOR_BYTES
   return Math.min(MOST_TENSOR_BYTES, elementCount(shape) * MOST_ELEMENT_BYTES + MOST_HEADER_BYTES)
 }

@@ -3,7 +3,7 @@ import { type EnsemblePlan, selectOutputs } from '@tutti/ensemble'
 import { assert } from '@tutti/errors'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import { z } from 'zod'
-import { listOf } from '../results/result-schema.ts'
+import { readonlyListOf } from '../results/result-schema.ts'
 import { chainTo, longestChains, longestOf } from './longest-chains.ts'
 
 /** Flag of both `explain` commands for the outputs that a request asks for. */
@@ -19,7 +19,7 @@ type PlanStep = EnsemblePlan['steps'][number]
 const ExplainedTensor = z.object({
   name: z.string(),
   datatype: z.string(),
-  shape: listOf(z.int()).meta({
+  shape: readonlyListOf(z.int()).meta({
     description: 'With the batch dimension, as clients see it; -1 is any extent.',
   }),
 })
@@ -39,9 +39,9 @@ const ExplainedStep = z.object({
   stage: z.int().meta({
     description: 'From 1 on. Steps of one stage do not wait for one another.',
   }),
-  reads: listOf(StepTensor),
-  makes: listOf(StepTensor),
-  dependsOn: listOf(z.string()).meta({
+  reads: readonlyListOf(StepTensor),
+  makes: readonlyListOf(StepTensor),
+  dependsOn: readonlyListOf(z.string()).meta({
     description: 'Steps whose end it waits for, whether or not it reads what they make.',
   }),
   decoupled: z.boolean().meta({
@@ -55,12 +55,12 @@ export type ExplainedStep = z.infer<typeof ExplainedStep>
 export const Explanation = z
   .object({
     ensemble: z.string(),
-    inputs: listOf(ExplainedTensor),
-    outputs: listOf(ExplainedTensor),
-    requestedOutputs: listOf(z.string()),
+    inputs: readonlyListOf(ExplainedTensor),
+    outputs: readonlyListOf(ExplainedTensor),
+    requestedOutputs: readonlyListOf(z.string()),
     decoupled: z.boolean(),
-    steps: listOf(ExplainedStep),
-    longestChain: listOf(z.string()).meta({
+    steps: readonlyListOf(ExplainedStep),
+    longestChain: readonlyListOf(z.string()).meta({
       description:
         'The steps of a longest way through what executes: no request is faster than they are together.',
     }),

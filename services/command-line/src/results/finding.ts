@@ -1,7 +1,7 @@
 import { printable, renderJson } from '@tutti/chassis'
 import { ENGINES } from '@tutti/engines'
 import { z } from 'zod'
-import { listOf } from './result-schema.ts'
+import { readonlyListOf } from './result-schema.ts'
 
 /** Defines the schema of the JSON that a doctor prints. @param checks - names of the doctor's checks. */
 export function defineFindings<const T extends readonly string[]>(title: string, checks: T) {
@@ -13,12 +13,12 @@ export function defineFindings<const T extends readonly string[]>(title: string,
     }),
     found: z.string(),
     mending: z.string().exactOptional().meta({ description: 'What to do, unless it is there.' }),
-    neededBy: listOf(z.string())
+    neededBy: readonlyListOf(z.string())
       .exactOptional()
       .meta({ description: 'Names of models, or of Models and Ensembles, that need it.' }),
   })
   const ok = z.boolean().meta({ description: 'Nothing is missing.' })
-  return z.object({ ok, findings: listOf(Finding) }).meta({ title })
+  return z.object({ ok, findings: readonlyListOf(Finding) }).meta({ title })
 }
 
 /** The result that `tutti doctor` prints as JSON. */

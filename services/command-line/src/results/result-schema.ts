@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** Defines a read-only list in the schema of a result. */
-export function listOf<T extends z.ZodType>(item: T) {
+export function readonlyListOf<T extends z.ZodType>(item: T) {
   return z.array(item).readonly()
 }
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { countCharacters, cutText, fitText, toColumns } from './text-table.ts'
+import { countCharacters, cutToWidth, fitText, toColumns } from './text-table.ts'
 
 await t.test('`fitText` gives every text the width of its column, emoji too', async (t) => {
   t.equal(fitText('🙂🙂', 4), '🙂🙂  ')
@@ -10,7 +10,7 @@ await t.test('`fitText` gives every text the width of its column, emoji too', as
     fc.property(text, fc.integer({ min: 1, max: 40 }), (one, width) => {
       return (
         countCharacters(fitText(one, width)) === width &&
-        countCharacters(cutText(one, width)) <= width
+        countCharacters(cutToWidth(one, width)) <= width
       )
     }),
     { numRuns: 200 },

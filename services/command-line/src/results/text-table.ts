@@ -4,14 +4,14 @@ export function toColumns(texts: readonly string[], characters: number): string 
 }
 
 /** Cuts a text to at most `width` characters; a cut text ends with `…`. */
-export function cutText(text: string, width: number): string {
+export function cutToWidth(text: string, width: number): string {
   const all = Array.from(text)
   return all.length <= width ? text : `${all.slice(0, Math.max(0, width - 1)).join('')}…`
 }
 
 /** Cuts or pads a text to exactly `width` characters. */
 export function fitText(text: string, width: number): string {
-  const short = cutText(text, width)
+  const short = cutToWidth(text, width)
   return short + ' '.repeat(Math.max(0, width - countCharacters(short)))
 }
 

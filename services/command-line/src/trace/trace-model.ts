@@ -4,7 +4,7 @@ import { ServeError } from '@tutti/errors'
 import {
   type InferRequestParts,
   type InferResponseParts,
-  type ModelMetadata,
+  type ReceivedMetadata,
   STEPS_HEADER,
   STEPS_PARAMETER,
 } from '@tutti/protocol'
@@ -60,7 +60,7 @@ export async function traceModel(
 async function traceRequest(
   client: ModelClient,
   request: InferRequestParts,
-  metadata: ModelMetadata,
+  metadata: ReceivedMetadata,
 ): Promise<RequestTrace> {
   const asked = metadata.isDecoupled ? { ...request, parameters: FINAL_RESPONSE } : request
   const startedAt = performance.now()

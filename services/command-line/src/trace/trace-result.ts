@@ -1,7 +1,7 @@
 import { renderJsonLine } from '@tutti/chassis'
 import { waterfallRows } from '@tutti/console'
 import { z } from 'zod'
-import { known, listOf } from '../results/result-schema.ts'
+import { known, readonlyListOf } from '../results/result-schema.ts'
 import { pathOf, type RequestTrace, timeParts } from './request-trace.ts'
 
 const TimePart = z.object({
@@ -14,7 +14,7 @@ const TracedStep = z.object({
   step: z.string().meta({ description: 'Its name; empty for the request.' }),
   model: z.string(),
   depth: z.int().meta({ description: '0 for the request, 1 for its steps, more within them.' }),
-  waitsFor: listOf(z.string()).meta({ description: 'Steps whose end it waited for.' }),
+  waitsFor: readonlyListOf(z.string()).meta({ description: 'Steps whose end it waited for.' }),
   startMs: z.number().meta({ description: 'From the beginning of the request.' }),
   endMs: z.number().meta({ description: 'From the beginning of the request.' }),
   queueMs: z.number(),
@@ -32,11 +32,13 @@ export const TraceResult = z
     model: z.string(),
     version: z.string(),
     clientMs: z.number().meta({ description: 'The time that the client waited.' }),
-    criticalPath: listOf(z.string()).meta({
+    criticalPath: readonlyListOf(z.string()).meta({
       description: 'The steps that the request waited for, the first one first; none of a model.',
     }),
-    parts: listOf(TimePart).meta({ description: 'Where the time went, the longest first.' }),
-    spans: listOf(TracedStep).meta({ description: 'The request, and then its steps.' }),
+    parts: readonlyListOf(TimePart).meta({
+      description: 'Where the time went, the longest first.',
+    }),
+    spans: readonlyListOf(TracedStep).meta({ description: 'The request, and then its steps.' }),
     leftOut: z.int().meta({ description: 'Further steps, which the server does not tell.' }),
   })
   .meta({ title: 'Result of tutti trace' })

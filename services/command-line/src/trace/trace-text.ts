@@ -1,6 +1,6 @@
 import { printable } from '@tutti/chassis'
 import { formatMs, type WaterfallRow, waterfallRows } from '@tutti/console'
-import { countCharacters, cutText, fitText, toColumns } from '../results/text-table.ts'
+import { countCharacters, cutToWidth, fitText, toColumns } from '../results/text-table.ts'
 import { cutOf, pathOf, type RequestTrace, timeParts } from './request-trace.ts'
 
 const BAR_CHARACTERS = 40
@@ -41,7 +41,7 @@ export function renderTrace(trace: RequestTrace): string {
 }
 
 function labelOf({ label, depth, isCritical }: WaterfallRow): string {
-  return `${isCritical ? '*' : ' '} ${'  '.repeat(depth)}${cutText(printable(label), MOST_LABEL)}`
+  return `${isCritical ? '*' : ' '} ${'  '.repeat(depth)}${cutToWidth(printable(label), MOST_LABEL)}`
 }
 
 /** A step that is shorter than a character has one all the same. */

@@ -21,7 +21,7 @@ export const UnreadyResource = z.object({
 export type UnreadyResource = Readonly<z.infer<typeof UnreadyResource>>
 
 /** The cluster of a router on Kubernetes: its resources that are not Ready. */
-export const Cluster = z.object({
+export const ClusterState = z.object({
   namespace: z.string(),
   unready: z.array(UnreadyResource).readonly(),
   /** Number of further resources, which are left out. */
@@ -29,4 +29,4 @@ export const Cluster = z.object({
   /** Error that kept the resources from being read; '' if there was none. */
   failure: z.string(),
 })
-export type Cluster = Readonly<z.infer<typeof Cluster>>
+export type ClusterState = Readonly<z.infer<typeof ClusterState>>

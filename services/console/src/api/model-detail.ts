@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cluster } from './cluster.ts'
+import { ClusterState } from './cluster.ts'
 import { Counts } from './counts.ts'
 import { Kind, Version } from './overview.ts'
 import { Replicas } from './replica.ts'
@@ -15,7 +15,7 @@ export type Tensor = Readonly<z.infer<typeof Tensor>>
 
 const Port = z.object({ name: z.string(), tensor: z.string() })
 
-export const Step = z.object({
+export const StepDetail = z.object({
   name: z.string(),
   model: z.string(),
   /** -1 is the latest. */
@@ -36,10 +36,10 @@ export const Step = z.object({
   /** Failures of the step's model for all callers; absent if the caller may not see the model, or without counts. */
   failures: z.number().optional(),
 })
-export type Step = Readonly<z.infer<typeof Step>>
+export type StepDetail = Readonly<z.infer<typeof StepDetail>>
 
 export const Graph = z.object({
-  steps: z.array(Step).readonly(),
+  steps: z.array(StepDetail).readonly(),
   /** All tensors between the steps, with those of the ensemble's signature. */
   tensors: z.array(Tensor).readonly(),
 })
@@ -60,7 +60,7 @@ export const ModelDetail = z.object({
   /** Replicas of the model, or of the models of an ensemble's steps; absent if the caller may not see them. */
   replicas: Replicas.optional(),
   /** Resources of this model in the cluster that are not Ready; absent without a cluster, or if the caller may not see them. */
-  cluster: Cluster.optional(),
+  cluster: ClusterState.optional(),
   /** Ensembles that call the model. */
   usedBy: z.array(z.string()).readonly(),
   /** True if the page may send requests to the model. */

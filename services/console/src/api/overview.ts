@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cluster } from './cluster.ts'
+import { ClusterState } from './cluster.ts'
 import { Counts } from './counts.ts'
 
 export const Version = z.object({
@@ -14,7 +14,7 @@ export const Kind = z.enum(['model', 'ensemble', 'unknown'])
 export type Kind = z.infer<typeof Kind>
 
 /** A model as the list shows it. */
-export const ListedModel = z.object({
+export const OverviewModel = z.object({
   name: z.string(),
   kind: Kind,
   /** Backend or platform; '' if its configuration is not known. */
@@ -22,7 +22,7 @@ export const ListedModel = z.object({
   versions: z.array(Version).readonly(),
   counts: Counts.optional(),
 })
-export type ListedModel = Readonly<z.infer<typeof ListedModel>>
+export type OverviewModel = Readonly<z.infer<typeof OverviewModel>>
 
 /** The data that the page shows first; the answer of `GET /console/api/overview`. */
 export const Overview = z.object({
@@ -46,8 +46,8 @@ export const Overview = z.object({
   nextMs: z.number().positive(),
   /** Error that kept the counts from being read; '' if there was none. */
   countsFailure: z.string(),
-  models: z.array(ListedModel).readonly(),
+  models: z.array(OverviewModel).readonly(),
   /** State of the cluster; absent without a cluster, or if the caller may not see it. */
-  cluster: Cluster.optional(),
+  cluster: ClusterState.optional(),
 })
 export type Overview = Readonly<z.infer<typeof Overview>>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** A replica as the page shows it; see `ConsoleReplica`. */
-export const Replica = z.object({
+export const ShownReplica = z.object({
   replica: z.string(),
   host: z.string(),
   state: z.enum(['taking work', 'draining', 'suspect', 'other protocol']),
@@ -33,10 +33,10 @@ export const Replica = z.object({
     )
     .readonly(),
 })
-export type Replica = Readonly<z.infer<typeof Replica>>
+export type ShownReplica = Readonly<z.infer<typeof ShownReplica>>
 
 export const Replicas = z.object({
-  all: z.array(Replica).readonly(),
+  all: z.array(ShownReplica).readonly(),
   /** Number of further replicas, which are left out. */
   leftOut: z.number(),
 })

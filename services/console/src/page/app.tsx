@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { modelOf } from './links.ts'
+import { modelOfHash } from './links.ts'
 import { ModelView } from './model-view.tsx'
 import { ModelsView } from './models-view.tsx'
 
@@ -30,7 +30,7 @@ function useAddress(): string | undefined {
     addEventListener('hashchange', follow)
     return () => removeEventListener('hashchange', follow)
   }, [])
-  return modelOf(hash)
+  return modelOfHash(hash)
 }
 
 /** The address names a view, so it must not change. */

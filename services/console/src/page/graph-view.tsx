@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { Graph, ModelDetail, Step, Tensor } from '../api/model-detail.ts'
+import type { Graph, ModelDetail, StepDetail, Tensor } from '../api/model-detail.ts'
 import { type PlacedEdge, type PlacedNode, placeGraph, toPath } from './graph-layout.ts'
 import { linkTo } from './links.ts'
 import { shapeOf } from './parts.tsx'
@@ -53,7 +53,7 @@ export function GraphView({ graph, signature, rates }: GraphViewProps) {
   )
 }
 
-function shapeOfStep({ name, model, inputs, outputs }: Step) {
+function shapeOfStep({ name, model, inputs, outputs }: StepDetail) {
   return [name, model, inputs, outputs]
 }
 
@@ -113,7 +113,7 @@ function TensorView({
 
 function StepView(o: {
   readonly node: PlacedNode
-  readonly step: Step
+  readonly step: StepDetail
   readonly now: Rates | undefined
   /** Its compute time as a part of that of the busiest step, 0 to 1. */
   readonly share: number

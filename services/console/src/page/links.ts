@@ -6,7 +6,7 @@ export function linkTo(model: string): string {
 }
 
 /** Reads the name of the model that an address shows; undefined for the list of models. */
-export function modelOf(hash: string): string | undefined {
+export function modelOfHash(hash: string): string | undefined {
   return hash.startsWith(MODEL_PATH) ? decode(hash.slice(MODEL_PATH.length)) : undefined
 }
 

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks'
-import { type ListedModel, Overview } from '../api/overview.ts'
+import { Overview, type OverviewModel } from '../api/overview.ts'
 import { linkTo } from './links.ts'
 import { MissingFigures, NumberHeads, Reasons, Trouble, Versions } from './parts.tsx'
 import { countRates, formatMs, formatRate, type Rates } from './rates.ts'
@@ -48,8 +48,8 @@ export function ModelsView() {
 }
 
 function Table(o: {
-  readonly models: readonly ListedModel[]
-  readonly earlier: ReadonlyMap<string, ListedModel['counts']>
+  readonly models: readonly OverviewModel[]
+  readonly earlier: ReadonlyMap<string, OverviewModel['counts']>
   readonly elapsedMs: number
 }) {
   const { models, earlier, elapsedMs } = o
@@ -104,7 +104,13 @@ function OtherRouters({ others }: { readonly others: NonNullable<Overview['serve
   return ` · ${others.length} other ${routers} the same repository: ${names.join(', ')}${more}`
 }
 
-function Row({ model, rates }: { readonly model: ListedModel; readonly rates: Rates | undefined }) {
+function Row({
+  model,
+  rates,
+}: {
+  readonly model: OverviewModel
+  readonly rates: Rates | undefined
+}) {
   const { name, kind, platform, versions } = model
   const failing = (rates?.failuresPerSecond ?? 0) > 0
   return (
@@ -128,22 +134,22 @@ function Row({ model, rates }: { readonly model: ListedModel; readonly rates: Ra
 }
 
 /** Ensembles first, as they are what most clients call; then by name. */
-function select(models: readonly ListedModel[], filter: string): readonly ListedModel[] {
+function select(models: readonly OverviewModel[], filter: string): readonly OverviewModel[] {
   const wanted = filter.trim().toLowerCase()
   return models
     .filter((model) => wanted === '' || textOf(model).includes(wanted))
     .toSorted((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name))
 }
 
-function rank({ kind }: ListedModel): number {
+function rank({ kind }: OverviewModel): number {
   return kind === 'ensemble' ? 0 : 1
 }
 
-function textOf({ name, kind, platform, versions }: ListedModel): string {
+function textOf({ name, kind, platform, versions }: OverviewModel): string {
   const states = versions.map(({ state, reason }) => `${state} ${reason}`).join(' ')
   return `${name} ${kind} ${platform} ${states}`.toLowerCase()
 }
 
-function isReady({ versions }: ListedModel): boolean {
+function isReady({ versions }: OverviewModel): boolean {
   return versions.some(({ state }) => state === 'READY')
 }

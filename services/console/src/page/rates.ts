@@ -1,5 +1,5 @@
 import type { Counts } from '../api/counts.ts'
-import type { Step } from '../api/model-detail.ts'
+import type { StepDetail } from '../api/model-detail.ts'
 
 /** Rates and times between two readings. Milliseconds are those of an average request; NaN if there was none. */
 export interface Rates {
@@ -44,8 +44,8 @@ export function countRates(
  * Computes the rates of a step as `countRates` does. Failures are those of the step's model for all callers; NaN if not known.
  */
 export function stepRates(
-  now: Step,
-  before: Step | undefined,
+  now: StepDetail,
+  before: StepDetail | undefined,
   elapsedMs: number,
 ): Rates | undefined {
   // The ensemble may have other steps now.

@@ -1,14 +1,14 @@
 import { array, assert, property, string } from 'fast-check'
 import t from 'tap'
-import type { Replica } from '../api/replica.ts'
+import type { ShownReplica } from '../api/replica.ts'
 import { podsCommand, replicaRows } from './replica-rows.ts'
 
 const READY = { version: '1', revision: 'r', state: 'READY', reason: '' }
 
 function replica(
   name: string,
-  o: { readonly models?: readonly string[]; readonly totals?: Replica['totals'] } = {},
-): Replica {
+  o: { readonly models?: readonly string[]; readonly totals?: ShownReplica['totals'] } = {},
+): ShownReplica {
   const { models = ['m'], totals = [] } = o
   const versions = models.map((model) => ({ ...READY, model }))
   const state = { host: '', state: 'taking work', reachedOver: 'nats', inFlight: 0 } as const
@@ -20,7 +20,7 @@ const counted = (step: string, requests: number, failures: number) => {
   return { step, requests, failures, queueMs, transferMs, computeMs }
 }
 
-const reading = (atMs: number, all: readonly Replica[], leftOut = 0) => ({
+const reading = (atMs: number, all: readonly ShownReplica[], leftOut = 0) => ({
   atMs,
   replicas: { all, leftOut },
 })

@@ -1,4 +1,4 @@
-import type { Replica, Replicas } from '../api/replica.ts'
+import type { Replicas, ShownReplica } from '../api/replica.ts'
 import { countRates, type Rates } from './rates.ts'
 
 /** The replicas that one answer names, and its time. */
@@ -11,9 +11,9 @@ export interface Reading {
 export interface ReplicaRow {
   /** Name of the step; '' for a model. */
   readonly step: string
-  readonly replica: Replica
+  readonly replica: ShownReplica
   /** Versions of the step's model. */
-  readonly versions: Replica['versions']
+  readonly versions: ShownReplica['versions']
   /** Rates of the step at this replica; undefined without two readings. */
   readonly rates: Rates | undefined
   /** True if the replica was in the reading before, and is no longer there. */
@@ -64,11 +64,11 @@ export function podsCommand(
 
 /** Counts begin when the page is opened, and what is not counted yet is none. */
 function ratesOf(
-  now: Replica,
-  before: Replica,
+  now: ShownReplica,
+  before: ShownReplica,
   { step, elapsedMs }: { readonly step: string; readonly elapsedMs: number },
 ): Rates | undefined {
-  const of = ({ totals }: Replica) => totals.find((one) => one.step === step) ?? NONE
+  const of = ({ totals }: ShownReplica) => totals.find((one) => one.step === step) ?? NONE
   const [to, from] = [of(now), of(before)]
   const rates = countRates({ ...to, requestMs: 0 }, { ...from, requestMs: 0 }, elapsedMs)
   return (

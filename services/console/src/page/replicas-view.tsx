@@ -1,12 +1,12 @@
-import type { Step } from '../api/model-detail.ts'
-import type { Replica } from '../api/replica.ts'
+import type { StepDetail } from '../api/model-detail.ts'
+import type { ShownReplica } from '../api/replica.ts'
 import { NumberHeads, State } from './parts.tsx'
 import { formatMs, formatRate } from './rates.ts'
 import { podsCommand, type Reading, type ReplicaRow, replicaRows } from './replica-rows.ts'
 
 interface ReplicasViewProps {
   /** Steps of the ensemble; undefined for a model. */
-  readonly steps: readonly Step[] | undefined
+  readonly steps: readonly StepDetail[] | undefined
   readonly model: string
   readonly now: Reading
   readonly before: Reading | undefined
@@ -93,7 +93,7 @@ function Row({ row, hasStep }: { readonly row: ReplicaRow; readonly hasStep: boo
   )
 }
 
-function Name({ replica: { host, replica } }: { readonly replica: Replica }) {
+function Name({ replica: { host, replica } }: { readonly replica: ShownReplica }) {
   if (host === '') return <th scope="row">{replica}</th>
   return (
     <th scope="row">
@@ -131,7 +131,7 @@ function ReplicaState({
   replica: { state },
   isGone,
 }: {
-  readonly replica: Replica
+  readonly replica: ShownReplica
   readonly isGone: boolean
 }) {
   if (isGone) return <span class="state bad">gone</span>
@@ -142,7 +142,7 @@ function ReplicaState({
 /** Characters of a digest that tell revisions apart. */
 const REVISION_LENGTH = 12
 
-function VersionList({ versions }: { readonly versions: Replica['versions'] }) {
+function VersionList({ versions }: { readonly versions: ShownReplica['versions'] }) {
   return versions.map(({ version, revision, state, reason }) => (
     <div key={version}>
       {version !== '' && <span class="quiet">v{version} </span>}

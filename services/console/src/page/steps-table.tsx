@@ -1,10 +1,10 @@
-import type { Step } from '../api/model-detail.ts'
+import type { StepDetail } from '../api/model-detail.ts'
 import { linkTo } from './links.ts'
 import { NumberHeads, State } from './parts.tsx'
 import { formatMs, formatRate, type Rates } from './rates.ts'
 
 interface StepsTableProps {
-  readonly steps: readonly Step[]
+  readonly steps: readonly StepDetail[]
   readonly rates: readonly (Rates | undefined)[]
 }
 

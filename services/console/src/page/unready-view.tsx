@@ -1,11 +1,11 @@
-import type { Cluster, UnreadyResource } from '../api/cluster.ts'
+import type { ClusterState, UnreadyResource } from '../api/cluster.ts'
 import { fieldOf } from './field-of.ts'
 import { linkTo } from './links.ts'
 import { Panel } from './parts.tsx'
 
 /** Lists the Models and Ensembles of the cluster that are not Ready, with the reasons. */
 export function UnreadyView(o: {
-  readonly cluster: Cluster | undefined
+  readonly cluster: ClusterState | undefined
   /** Models that have a view of their own. */
   readonly models: ReadonlySet<string>
 }) {

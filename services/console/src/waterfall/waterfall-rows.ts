@@ -11,7 +11,7 @@ export interface WaterfallRow {
   readonly startMs: number
   /** Reason of the error with which the execution ended; '' for none. */
   readonly reason: string
-  readonly times: StepTimes
+  readonly times: SpanTimes
   /** Begin and parts of the bar, as shares of the whole request's time, 0 to 1. The true order of the parts is not known. */
   readonly bar: {
     readonly from: number
@@ -22,7 +22,7 @@ export interface WaterfallRow {
 }
 
 /** The times of one execution, in milliseconds. */
-export interface StepTimes {
+export interface SpanTimes {
   readonly queueMs: number
   readonly computeMs: number
   /** The rest; NaN where steps that ran at the same time took more together. */
@@ -61,7 +61,7 @@ export function waterfallRows({ spans, leftOut }: RecordedSteps): readonly Water
 }
 
 /** The times of a request by kind of work, summed over its critical path. */
-export interface RequestTimes extends StepTimes {
+export interface RequestTimes extends SpanTimes {
   /** Names of the steps on the critical path, the first one first; none for a model. */
   readonly path: readonly string[]
   /** Milliseconds before, between and after the steps of the path; 0 for a model. */
@@ -76,7 +76,7 @@ export function requestTimes({ spans, leftOut }: RecordedSteps): RequestTimes | 
   const whole = timesOf(request)
   if (path.length === 0) return { ...whole, path: [], betweenMs: 0 }
   const parts = path.map(timesOf)
-  const sum = (of: (times: StepTimes) => number): number =>
+  const sum = (of: (times: SpanTimes) => number): number =>
     parts.reduce((total, times) => total + of(times), 0)
   return {
     path: path.map(({ step }) => step),
@@ -88,7 +88,7 @@ export function requestTimes({ spans, leftOut }: RecordedSteps): RequestTimes | 
   }
 }
 
-function timesOf({ startMs, endMs, queueMs, computeMs }: StepSpan): StepTimes {
+function timesOf({ startMs, endMs, queueMs, computeMs }: StepSpan): SpanTimes {
   const allMs = endMs - startMs
   const restMs = allMs - queueMs - computeMs
   return { queueMs, computeMs, transferMs: restMs < 0 ? Number.NaN : restMs, allMs }

@@ -8,7 +8,7 @@ import {
   type TensorDefinition,
 } from '../tensor-mapping.ts'
 import { type EnsembleFault, hintOf, type ReportFault, refused } from './ensemble-fault.ts'
-import { keyOf, stepPath } from './ensemble-references.ts'
+import { sourceKeyOf, stepPath } from './ensemble-references.ts'
 import type { EnsembleConversion } from './to-ensemble-config.ts'
 
 /**
@@ -79,9 +79,9 @@ function pathOf({ graph }: EnsembleConversion, { step, side, name }: StepTensor)
   const stepAt = stepPath(graph.spec, step)
   if (side === 'input') return graph.reads[step]?.get(name)?.path ?? stepAt
   if (graph.declared[step]?.has(name) === true) return `${stepAt}.outputMap[${name}]`
-  const key = keyOf({ kind: 'made', step, output: name })
+  const key = sourceKeyOf({ kind: 'made', step, output: name })
   const reads = [...graph.reads.flatMap((fed) => [...fed.values()]), ...graph.outputs]
-  return reads.find((read) => read && keyOf(read.source) === key)?.path ?? stepAt
+  return reads.find((read) => read && sourceKeyOf(read.source) === key)?.path ?? stepAt
 }
 
 /** Finds the words by which a message calls the place that named a tensor first. */

@@ -8,7 +8,7 @@ export type TensorSource =
   | { readonly kind: 'made'; readonly step: number; readonly output: string }
 
 /** Builds a key of a source. Sources of the same tensor have equal keys. */
-export function keyOf(source: TensorSource): string {
+export function sourceKeyOf(source: TensorSource): string {
   return source.kind === 'input' ? `input ${source.name}` : `made ${source.step} ${source.output}`
 }
 
@@ -112,7 +112,10 @@ export class EnsembleReferences {
     const direct =
       index === undefined ? undefined : ({ kind: 'made', step: index, output } as const)
     if (found === undefined) return direct ?? this.#fail(reference, path)
-    if (direct === undefined || declared.some((source) => keyOf(source) === keyOf(direct))) {
+    if (
+      direct === undefined ||
+      declared.some((source) => sourceKeyOf(source) === sourceKeyOf(direct))
+    ) {
       return found
     }
     const problem = `'${reference}' is an ensemble tensor and may be the output '${output}' of the step '${step}'; want another name for one of them`

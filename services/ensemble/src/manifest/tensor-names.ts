@@ -1,8 +1,8 @@
 import { type EnsembleFault, type ReportFault, refused } from './ensemble-fault.ts'
 import type { EnsembleGraph, GraphRead } from './ensemble-graph.ts'
-import { keyOf, stepPath } from './ensemble-references.ts'
+import { sourceKeyOf, stepPath } from './ensemble-references.ts'
 
-/** The names of tensors in the configuration, by `keyOf` of their source. A tensor that nothing reads has no name. */
+/** The names of tensors in the configuration, by `sourceKeyOf` of their source. A tensor that nothing reads has no name. */
 export type TensorNames = ReadonlyMap<string, string>
 
 /**
@@ -14,7 +14,7 @@ export type TensorNames = ReadonlyMap<string, string>
 export function nameTensors(graph: EnsembleGraph, report: ReportFault): TensorNames {
   const { spec } = graph
   const names = new Map<string, string>(
-    spec.inputs.map(({ name }) => [keyOf({ kind: 'input', name }), name]),
+    spec.inputs.map(({ name }) => [sourceKeyOf({ kind: 'input', name }), name]),
   )
   for (const [i, read] of graph.outputs.entries()) {
     const fault = read && nameOutput(names, read, spec.outputs[i]?.name ?? '')
@@ -31,7 +31,7 @@ function nameOutput(
   { source, path }: GraphRead,
   name: string,
 ): EnsembleFault | undefined {
-  const known = names.get(keyOf(source))
+  const known = names.get(sourceKeyOf(source))
   if (known === name && source.kind === 'input') return undefined
   if (source.kind === 'input') {
     const problem = `an input is given out under its own name only: got '${name}' for '${source.name}'; want a step that copies it`
@@ -41,7 +41,7 @@ function nameOutput(
     const problem = `the tensor is the output '${known}' already; want each tensor once`
     return refused('OutputInvalid', path, problem)
   }
-  names.set(keyOf(source), name)
+  names.set(sourceKeyOf(source), name)
   return undefined
 }
 
@@ -50,9 +50,12 @@ function nameIntermediates({ spec, reads, declared }: EnsembleGraph, names: Map<
   const open = new Map<string, string>()
   for (const read of reads.flatMap((step) => [...step.values()])) {
     const { source } = read
-    if (source.kind === 'input' || names.has(keyOf(source))) continue
+    if (source.kind === 'input' || names.has(sourceKeyOf(source))) continue
     const { step, output } = source
-    open.set(keyOf(source), declared[step]?.get(output) ?? `${spec.steps[step]?.name}.${output}`)
+    open.set(
+      sourceKeyOf(source),
+      declared[step]?.get(output) ?? `${spec.steps[step]?.name}.${output}`,
+    )
   }
   for (const [key, wanted] of open) {
     let name = wanted
@@ -64,10 +67,10 @@ function nameIntermediates({ spec, reads, declared }: EnsembleGraph, names: Map<
 
 function checkInputsAreRead({ spec, reads, meant }: EnsembleGraph, report: ReportFault): void {
   const read = new Set(
-    reads.flatMap((step) => [...step.values()].map(({ source }) => keyOf(source))),
+    reads.flatMap((step) => [...step.values()].map(({ source }) => sourceKeyOf(source))),
   )
   for (const [i, { name }] of spec.inputs.entries()) {
-    if (read.has(keyOf({ kind: 'input', name })) || meant.has(name)) continue
+    if (read.has(sourceKeyOf({ kind: 'input', name })) || meant.has(name)) continue
     const problem = 'no step reads it; want it read, or removed'
     report(refused('UnusedInput', `inputs[${i}](${name})`, problem))
   }
@@ -83,7 +86,7 @@ function checkInputNames(o: {
   const inputs = new Set(spec.inputs.map((input) => input.name))
   for (const [index, step] of reads.entries()) {
     for (const { source, path } of step.values()) {
-      const name = o.names.get(keyOf(source)) ?? ''
+      const name = o.names.get(sourceKeyOf(source)) ?? ''
       if (source.kind === 'input' || !inputs.has(name)) continue
       const problem = `what ${stepPath(spec, source.step)} makes has the name of the input '${name}', so that ${stepPath(spec, index)} cannot read it; want another name`
       o.report(refused('OutputInvalid', path, problem))

@@ -10,7 +10,7 @@ import { DATATYPES } from '@tutti/tensor'
 import { findStepCycle } from '../step-dependencies.ts'
 import { type ReportFault, raise, refused } from './ensemble-fault.ts'
 import { type EnsembleGraph, type FindModel, modelOfStep, resolveGraph } from './ensemble-graph.ts'
-import { keyOf, stepPath, type TensorSource } from './ensemble-references.ts'
+import { sourceKeyOf, stepPath, type TensorSource } from './ensemble-references.ts'
 import { nameTensors, type TensorNames } from './tensor-names.ts'
 
 /** An Ensemble in Triton's terms, with the graph that tells where in the manifest something is written. */
@@ -91,13 +91,13 @@ function hedgesOf({ steps }: EnsembleSpec): Pick<EnsembleRules, 'hedges'> {
 function inputMap(graph: EnsembleGraph, names: TensorNames, index: number) {
   const reads = graph.reads[index] ?? new Map()
   return Object.fromEntries(
-    [...reads].map(([input, { source }]) => [input, names.get(keyOf(source)) ?? '']),
+    [...reads].map(([input, { source }]) => [input, names.get(sourceKeyOf(source)) ?? '']),
   )
 }
 
 /** Named outputs in the order of `outputMap`, then those that only references name. No request asks for the others. */
 function outputMap({ declared }: EnsembleGraph, names: TensorNames, index: number) {
-  const prefix = keyOf({ kind: 'made', step: index, output: '' })
+  const prefix = sourceKeyOf({ kind: 'made', step: index, output: '' })
   const referenced = [...names.keys()].filter((key) => key.startsWith(prefix))
   const outputs = new Set([
     ...(declared[index]?.keys() ?? []),
@@ -129,7 +129,7 @@ function* stepFaults({ spec, partial, meant }: EnsembleGraph, maps: readonly Ste
 function unusedOutputs({ spec, declared }: EnsembleGraph, names: TensorNames): readonly string[] {
   return declared.flatMap((outputs, step) =>
     [...outputs].flatMap(([output, name]) =>
-      names.has(keyOf({ kind: 'made', step, output }))
+      names.has(sourceKeyOf({ kind: 'made', step, output }))
         ? []
         : [`${stepPath(spec, step)}.outputMap[${output}]: nothing reads '${name}'`],
     ),

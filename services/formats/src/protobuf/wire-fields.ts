@@ -26,7 +26,7 @@ export function decodeText(bytes: Uint8Array, at: number, end: number): string {
 }
 
 /** Makes the error for a message with too many fields. Every field takes time, even if it takes few bytes. */
-export function tooMany(): ServeError {
+export function tooManyFields(): ServeError {
   return new ServeError(
     'MESSAGE_TOO_LARGE',
     'message has too many fields or typed elements; send tensors as raw contents',

@@ -1,4 +1,11 @@
-import { decodeText, malformed, NAME_BYTES, skipField, tooLong, tooMany } from './wire-fields.ts'
+import {
+  decodeText,
+  malformed,
+  NAME_BYTES,
+  skipField,
+  tooLong,
+  tooManyFields,
+} from './wire-fields.ts'
 
 const TWO_TO_32 = 4294967296
 const VARINT_BYTES = 10
@@ -58,7 +65,7 @@ export class WireReader {
 
   /** Counts a field, or an element that costs as much. @throws ServeError MESSAGE_TOO_LARGE for more than `maxFields`. */
   count(): void {
-    if (this.#fieldsLeft-- <= 0) throw tooMany()
+    if (this.#fieldsLeft-- <= 0) throw tooManyFields()
   }
 
   /** Reads a varint into `low` and `high`. */

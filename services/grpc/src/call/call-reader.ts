@@ -4,8 +4,8 @@ import type { TensorMemory } from '@tutti/tensor'
 import type { ApartTensors } from './apart-tensors.ts'
 import { inflateMessage } from './inflate.ts'
 import {
-  FRAME_HEADER_BYTES,
   type FramedMessage,
+  GRPC_HEADER_BYTES,
   MessageReader,
   type MessageReceiver,
 } from './message-reader.ts'
@@ -160,7 +160,7 @@ export class CallReader {
     this.#messages += 1
     this.apart = apart
     if (flags === 0) {
-      call.chargeRead(-FRAME_HEADER_BYTES)
+      call.chargeRead(-GRPC_HEADER_BYTES)
       if (apart !== undefined && !call.mayIdle) call.whenClosed(() => apart.end())
       try {
         receiver.receive(message)
@@ -186,7 +186,7 @@ export class CallReader {
           call.chargeRead(bytes)
         },
       })
-      call.chargeRead(-compressed.byteLength - FRAME_HEADER_BYTES)
+      call.chargeRead(-compressed.byteLength - GRPC_HEADER_BYTES)
       this.#isInflating = false
       if (!call.isOver) receiver.receive(message)
       this.#deliver()

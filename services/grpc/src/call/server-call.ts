@@ -15,7 +15,7 @@ import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './
 import { CallReader, type CallReaderOptions } from './call-reader.ts'
 import { endIfStuck } from './end-if-stuck.ts'
 import type { GrpcLog } from './log-events.ts'
-import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
+import { GRPC_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
 export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBytes' | 'memory'> {
   readonly stream: ServerStream
@@ -151,9 +151,9 @@ export class ServerCall implements StreamHandler, WaitingCall {
     try {
       if (this.reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes))
         return this.#slowReader(receiver).add(piece)
-      this.chargeRead(piece.byteLength - FRAME_HEADER_BYTES)
+      this.chargeRead(piece.byteLength - GRPC_HEADER_BYTES)
       if (this.isOver) return
-      receiver.receive(ownCopy(piece.subarray(FRAME_HEADER_BYTES)))
+      receiver.receive(ownCopy(piece.subarray(GRPC_HEADER_BYTES)))
     } catch (error) {
       this.fail(ServeError.from(error))
     }
@@ -366,7 +366,7 @@ class OnlyMessage implements MessageReceiver {
 
 /** Whether a piece is one whole frame of no more than `maxBytes` that is not compressed. */
 function isPlainMessage(piece: Buffer, maxBytes: number): boolean {
-  if (piece.byteLength < FRAME_HEADER_BYTES || piece[0] !== 0) return false
+  if (piece.byteLength < GRPC_HEADER_BYTES || piece[0] !== 0) return false
   const length = piece.readUInt32BE(1)
-  return length <= maxBytes && piece.byteLength === FRAME_HEADER_BYTES + length
+  return length <= maxBytes && piece.byteLength === GRPC_HEADER_BYTES + length
 }

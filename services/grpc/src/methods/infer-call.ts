@@ -128,7 +128,7 @@ class OnlyAnswer implements ResponseSink {
     // It was answered, or its deadline was, or its client is gone.
     if (this.#call.isOver) return
     try {
-      const answer = toAnswer(response, this.#prepared)
+      const answer = toInferAnswer(response, this.#prepared)
       const isLarge = answer.outputs.some(({ data }) => data.byteLength >= LEAST_PIECE_BYTES)
       if (isLarge && this.#call.answer === this.#call.stream) {
         this.#call.end(encodeInferResponsePieces(answer), response.retain)
@@ -144,7 +144,7 @@ class OnlyAnswer implements ResponseSink {
 }
 
 /** Makes the answer of a response. Outputs for which the client asked for classification become classes. */
-export function toAnswer(response: StepResponse, prepared: PreparedInfer): InferResponseParts {
+export function toInferAnswer(response: StepResponse, prepared: PreparedInfer): InferResponseParts {
   const { model, request, outputs } = prepared
   const isClassified = outputs.some(({ classification }) => classification > 0)
   return {

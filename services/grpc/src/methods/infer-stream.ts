@@ -13,7 +13,7 @@ import type { Parameters, StepResponse } from '@tutti/tensor'
 import type { ApartTensors } from '../call/apart-tensors.ts'
 import type { MessageReceiver } from '../call/message-reader.ts'
 import type { ServerCall } from '../call/server-call.ts'
-import { type PreparedInfer, prepareInfer, toAnswer } from './infer-call.ts'
+import { type PreparedInfer, prepareInfer, toInferAnswer } from './infer-call.ts'
 import { requireLive } from './method.ts'
 import { SentResponses } from './sent-responses.ts'
 
@@ -297,6 +297,6 @@ function toFinalAnswer(
   prepared: PreparedInfer,
   isFinal: boolean,
 ): InferResponseParts {
-  const answer = toAnswer(response, prepared)
+  const answer = toInferAnswer(response, prepared)
   return { ...answer, parameters: finalFlag(answer.parameters, isFinal) }
 }

@@ -1,11 +1,11 @@
 import type { V1DeploymentSpec, V1DeploymentStatus } from '@kubernetes/client-node'
 import type { JsonObject, KubeObject } from '../object.ts'
 import { defineResource } from '../resource.ts'
-import type { PodTemplate } from './pod.ts'
+import type { PodTemplateSpec } from './pod.ts'
 import type { Wire } from './wire.ts'
 
 export interface Deployment extends KubeObject {
-  readonly spec: Omit<Wire<V1DeploymentSpec>, 'template'> & { readonly template: PodTemplate }
+  readonly spec: Omit<Wire<V1DeploymentSpec>, 'template'> & { readonly template: PodTemplateSpec }
   readonly status?: Wire<V1DeploymentStatus>
 }
 

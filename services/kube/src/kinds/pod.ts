@@ -23,7 +23,7 @@ export interface Pod extends KubeObject {
 export const POD = defineResource<Pod>('v1', 'pods', 'Pod')
 
 /** Template of pods, of a Deployment say. */
-export interface PodTemplate {
+export interface PodTemplateSpec {
   readonly metadata?: Partial<ObjectMeta>
   readonly spec: PodSpec
 }

@@ -1,7 +1,7 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { ClusterAccess, Credentials } from './cluster-access.ts'
-import type { Method } from './transport.ts'
+import type { HttpMethod } from './transport.ts'
 
 /** Requests under way at once; more wait. A server takes 400 reads and 200 writes of all its clients by default. */
 const MOST_CONNECTIONS = 32
@@ -10,7 +10,7 @@ const IDLE_CONNECTION_MS = 60_000
 const KEEP_ALIVE_MS = 30_000
 
 export interface ConnectionRequest {
-  readonly method: Method
+  readonly method: HttpMethod
   /** Path with its query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string | number>>
@@ -19,7 +19,7 @@ export interface ConnectionRequest {
 }
 
 /** The connections to an API server. With HTTP/1.1, a long list delays no other request, and closing a socket ends a watch. */
-export interface Connections {
+export interface ApiServerConnections {
   /** Opens a request with the credentials and their header. The caller ends the request. */
   open(o: ConnectionRequest, credentials: Credentials): ClientRequest
   close(): void
@@ -32,7 +32,7 @@ interface Agents {
 }
 
 /** Makes a pool that connects when needed. Credentials with another certificate or authority get new connections. */
-export function createConnections(access: ClusterAccess): Connections {
+export function createConnections(access: ClusterAccess): ApiServerConnections {
   const { server } = access
   const isSecure = server.protocol === 'https:'
   const prefix = server.pathname.replace(/\/+$/, '')

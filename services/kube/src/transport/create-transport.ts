@@ -5,7 +5,7 @@ import { KubeEvents } from '../log-events.ts'
 import type { ClusterAccess, Credentials } from './cluster-access.ts'
 import { createConnections } from './connections.ts'
 import { createExchange, type Exchange } from './exchange.ts'
-import { parseBody, readText } from './read-response.ts'
+import { parseJsonBody, readBodyText } from './read-response.ts'
 import { type RepeatOptions, repeatRequest } from './repeat-request.ts'
 import { type CountRequest, createRequestMetrics } from './request-metrics.ts'
 import { toKubeError } from './to-kube-error.ts'
@@ -81,11 +81,11 @@ class HttpTransport implements Transport {
   async #requestOnce(o: TransportRequest): Promise<TransportResponse> {
     const { exchange, response, startedMs } = await this.#head(o, false)
     try {
-      const text = await readText(exchange, response)
+      const text = await readBodyText(exchange, response)
       this.#count(o.method, response.statusCode, this.#options.clock.now() - startedMs)
       const status = this.#check(o, response, text)
       this.#events.serverWarned(response.headers.warning)
-      return { status, body: parseBody(titleOf(o), text) }
+      return { status, body: parseJsonBody(titleOf(o), text) }
     } finally {
       this.#leave(exchange)
     }
@@ -96,7 +96,7 @@ class HttpTransport implements Transport {
     this.#count(o.method, response.statusCode, this.#options.clock.now() - startedMs)
     try {
       if ((response.statusCode ?? 0) >= 400) {
-        this.#check(o, response, await readText(exchange, response))
+        this.#check(o, response, await readBodyText(exchange, response))
       }
       this.#events.serverWarned(response.headers.warning)
       let isClosed = false

@@ -1,5 +1,5 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
-import { type Clock, signalError } from '@tutti/chassis'
+import { type Clock, errorText, signalError } from '@tutti/chassis'
 import type { CancelSignal } from '@tutti/errors'
 import { KubeError, noAnswer } from '../kube-error.ts'
 
@@ -59,12 +59,5 @@ export function createExchange(
 
 function toConnectionError(title: string, error: unknown): Error {
   if (error instanceof KubeError) return error
-  return noAnswer('NoConnection', `${title}: ${describeError(error)}`, error)
-}
-
-/** Describes an error of a connection. If all addresses of a name refuse it, Node's error has a code and no message. */
-export function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if (error.message !== '') return error.message
-  return 'code' in error ? String(error.code) : error.name
+  return noAnswer('NoConnection', `${title}: ${errorText(error)}`, error)
 }

@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts'
 const LONGEST_BODY_BYTES = 256 * 1024 * 1024
 
 /** Reads an answer to its end. @throws KubeError, or the error with which the exchange was aborted. */
-export async function readText(exchange: Exchange, response: IncomingMessage): Promise<string> {
+export async function readBodyText(exchange: Exchange, response: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = []
   let bytes = 0
   try {
@@ -25,7 +25,7 @@ export async function readText(exchange: Exchange, response: IncomingMessage): P
 }
 
 /** Parses a JSON body; undefined if it is empty. @param title - the request, for errors. @throws KubeError `BadResponse`. */
-export function parseBody(title: string, text: string): unknown {
+export function parseJsonBody(title: string, text: string): unknown {
   if (text === '') return undefined
   try {
     return JSON.parse(text)

@@ -1,11 +1,15 @@
 import type { Metrics } from '@tutti/chassis'
-import type { Method } from './transport.ts'
+import type { HttpMethod } from './transport.ts'
 
 /** Seconds; those of client-go. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
 /** Counts one request, by the status of its answer; undefined if it got no answer. */
-export type CountRequest = (method: Method, status: number | undefined, durationMs: number) => void
+export type CountRequest = (
+  method: HttpMethod,
+  status: number | undefined,
+  durationMs: number,
+) => void
 
 /** Makes the metrics of client-go, with their names, so that dashboards for Go operators work. */
 export function createRequestMetrics(metrics: Metrics, host: string): CountRequest {

@@ -1,11 +1,11 @@
 import type { CancelSignal } from '@tutti/errors'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>
 
 export interface TransportRequest {
-  readonly method: Method
+  readonly method: HttpMethod
   /** Path with a leading slash, percent-encoded. */
   readonly path: string
   /** Query of the path; members that are undefined are left out. */

@@ -1,7 +1,7 @@
 import { LOGGED_ID_CHARACTERS } from '@tutti/chassis'
 
 /** A line of a container, with the time at which it was written. */
-export interface LogLine {
+export interface ContainerLine {
   /** Time of the line as the kubelet gives it: RFC 3339 with nanoseconds. */
   readonly time: string
   /** Time of the line in milliseconds since the epoch, with a fraction. */
@@ -12,7 +12,7 @@ export interface LogLine {
 const TIMED = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d) ?(.*)$/su
 
 /** Parses a line that begins with its time. @returns undefined for a line without a time. */
-export function parseLogLine(line: string): LogLine | undefined {
+export function parseLogLine(line: string): ContainerLine | undefined {
   const [, seconds = '', fraction = '', zone = '', text = ''] = TIMED.exec(line) ?? []
   const startMs = Date.parse(`${seconds}${zone}`)
   if (Number.isNaN(startMs)) return undefined

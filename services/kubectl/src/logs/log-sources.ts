@@ -1,6 +1,6 @@
-import { FETCH, VERIFY } from '@tutti/api'
+import { FETCH, isOfRouter, VERIFY } from '@tutti/api'
 import type { ContainerStatus, Pod, Stored } from '@tutti/kube'
-import { isOfRouter, modelServedBy } from '../status/read-state.ts'
+import { modelServedBy } from '../status/read-state.ts'
 import type { Target } from '../targets.ts'
 
 /** One run of a container, from its start to its end, whose lines are read. */

@@ -14,10 +14,10 @@ import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
 import { SERVING_SELECTOR } from '../status/read-state.ts'
 import { findTarget, type Target } from '../targets.ts'
-import { isAboutRequest, type LogLine } from './log-line.ts'
+import { type ContainerLine, isAboutRequest } from './log-line.ts'
 import { type LogSource, sourcesOf } from './log-sources.ts'
 import { hasNoLog, isOfContainer, type ReadOptions, readLog } from './read-log.ts'
-import { type FollowOptions, followLogs, type LastLines, showLogs } from './show-logs.ts'
+import { type FollowLogsOptions, followLogs, type LastLines, showLogs } from './show-logs.ts'
 
 const ALL = -1
 const DEFAULT_TAIL = 1000
@@ -84,7 +84,7 @@ interface LogViewOptions {
 }
 
 /** Logs that one command shows. */
-class LogView implements FollowOptions {
+class LogView implements FollowLogsOptions {
   readonly #o: LogViewOptions
   /** By container, why it cannot be read. */
   readonly #failures = new Map<string, string>()
@@ -115,7 +115,10 @@ class LogView implements FollowOptions {
     return sourcesOf(items, target, { withRouters, isPrevious: flags.previous })
   }
 
-  read(source: LogSource, o: Pick<ReadOptions, 'isFollowed' | 'from'>): AsyncIterable<LogLine> {
+  read(
+    source: LogSource,
+    o: Pick<ReadOptions, 'isFollowed' | 'from'>,
+  ): AsyncIterable<ContainerLine> {
     const { cluster, flags, sinceMs } = this.#o
     const bounds = o.from === undefined ? { sinceMs, tail: tailOf(flags) } : {}
     return readLog(cluster, source, { ...o, ...bounds, isPrevious: flags.previous })

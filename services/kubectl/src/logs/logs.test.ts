@@ -1,7 +1,7 @@
 import { KubeError, type Pod, type Stored } from '@tutti/kube'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { isAboutRequest, type LogLine, parseLogLine } from './log-line.ts'
+import { type ContainerLine, isAboutRequest, parseLogLine } from './log-line.ts'
 import { type LogSource, sourcesOf } from './log-sources.ts'
 import { followLogs, type LastLines, showLogs } from './show-logs.ts'
 
@@ -135,9 +135,13 @@ const source = (pod: string, isOver = false): LogSource => ({
   key: pod,
   isOver,
 })
-const lineAt = (timeMs: number, text: string): LogLine => ({ time: String(timeMs), timeMs, text })
+const lineAt = (timeMs: number, text: string): ContainerLine => ({
+  time: String(timeMs),
+  timeMs,
+  text,
+})
 
-async function* toAsync(lines: readonly LogLine[]): AsyncGenerator<LogLine> {
+async function* toAsync(lines: readonly ContainerLine[]): AsyncGenerator<ContainerLine> {
   yield* lines
 }
 

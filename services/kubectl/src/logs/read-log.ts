@@ -1,6 +1,6 @@
 import { isNotFound, KubeError, objectPath, POD } from '@tutti/kube'
 import type { Cluster } from '../cluster.ts'
-import { type LogLine, parseLogLine } from './log-line.ts'
+import { type ContainerLine, parseLogLine } from './log-line.ts'
 import type { LogSource } from './log-sources.ts'
 
 export interface ReadOptions {
@@ -27,7 +27,7 @@ export async function* readLog(
   { transport }: Pick<Cluster, 'transport'>,
   { namespace, pod, container }: LogSource,
   o: ReadOptions,
-): AsyncGenerator<LogLine> {
+): AsyncGenerator<ContainerLine> {
   const { isPrevious, isFollowed, from, sinceMs, tail } = o
   const { lines } = await transport.stream({
     method: 'GET',
@@ -44,10 +44,10 @@ export async function* readLog(
     accept: '*/*',
     idleMs: isFollowed ? LONGEST_MS : IDLE_MS,
   })
-  let last: LogLine | typeof NO_TIME = NO_TIME
+  let last: ContainerLine | typeof NO_TIME = NO_TIME
   for await (const text of lines) {
     // The kubelet's own words, of a file that it cannot read say, have no time.
-    const line: LogLine = parseLogLine(text) ?? { time: last.time, timeMs: last.timeMs, text }
+    const line: ContainerLine = parseLogLine(text) ?? { time: last.time, timeMs: last.timeMs, text }
     last = line
     yield line
   }

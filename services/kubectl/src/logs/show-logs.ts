@@ -1,5 +1,5 @@
 import { printable } from '@tutti/chassis'
-import type { LogLine } from './log-line.ts'
+import type { ContainerLine } from './log-line.ts'
 import type { LogSource } from './log-sources.ts'
 
 /** Containers that are read at the same time. */
@@ -10,7 +10,7 @@ export interface ShowOptions {
   read(
     source: LogSource,
     o: { readonly isFollowed: boolean; readonly from?: string | undefined },
-  ): AsyncIterable<LogLine>
+  ): AsyncIterable<ContainerLine>
   isShown(text: string): boolean
   out(text: string): void
   /** Reports a container that cannot be read. @throws the error, if it concerns other containers too. */
@@ -18,7 +18,7 @@ export interface ShowOptions {
 }
 
 /** Last line that was read of each container, by `LogSource.key`. */
-export type LastLines = Map<string, LogLine>
+export type LastLines = Map<string, ContainerLine>
 
 /**
  * Shows the lines of all containers in the order of their times.
@@ -31,7 +31,7 @@ export async function showLogs(
   last: LastLines,
   o: ShowOptions,
 ): Promise<number> {
-  const found: { readonly source: LogSource; readonly line: LogLine }[] = []
+  const found: { readonly source: LogSource; readonly line: ContainerLine }[] = []
   const left = sources.values()
   const work = async (): Promise<void> => {
     for (const source of left) {
@@ -52,7 +52,7 @@ export async function showLogs(
   return found.length
 }
 
-export interface FollowOptions extends ShowOptions {
+export interface FollowLogsOptions extends ShowOptions {
   /** Lists the present containers. */
   sources(): Promise<readonly LogSource[]>
   /** Waits until the next look for new containers. @returns false to end. */
@@ -60,7 +60,7 @@ export interface FollowOptions extends ShowOptions {
 }
 
 /** Shows lines as they come, also of containers that start meanwhile. @throws the error that `failed` throws. */
-export async function followLogs(last: LastLines, o: FollowOptions): Promise<void> {
+export async function followLogs(last: LastLines, o: FollowLogsOptions): Promise<void> {
   const open = new Set<string>()
   const over = new Set<string>()
   const broken = Promise.withResolvers<never>()
@@ -96,10 +96,10 @@ async function followLog(source: LogSource, last: LastLines, o: ShowOptions): Pr
   }
 }
 
-function isSeen(line: LogLine, last: LogLine): boolean {
+function isSeen(line: ContainerLine, last: ContainerLine): boolean {
   return line.timeMs < last.timeMs || line.time === last.time
 }
 
-function renderLine({ pod, container }: LogSource, { text }: LogLine): string {
+function renderLine({ pod, container }: LogSource, { text }: ContainerLine): string {
   return `[pod/${pod}/${container}] ${printable(text)}\n`
 }

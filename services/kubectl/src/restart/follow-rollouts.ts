@@ -22,7 +22,7 @@ export interface Ended extends Restarted {
   readonly message: string
 }
 
-export interface FollowOptions {
+export interface FollowRolloutsOptions {
   read(): Promise<RolloutsSeen>
   /** Waits until the next look. @returns false if there is no time left. */
   wait(): Promise<boolean>
@@ -37,7 +37,7 @@ export interface FollowOptions {
  */
 export async function followRollouts(
   restarted: readonly Restarted[],
-  o: FollowOptions,
+  o: FollowRolloutsOptions,
 ): Promise<readonly Ended[]> {
   const told = new Map<Restarted, string>()
   const open = new Set(restarted)

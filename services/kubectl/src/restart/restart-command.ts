@@ -1,3 +1,4 @@
+import { isOfRouter } from '@tutti/api'
 import {
   type FlagTable,
   type ProcessEnvironment,
@@ -10,7 +11,7 @@ import { ServeError } from '@tutti/errors'
 import { DEPLOYMENT, type Deployment, KubeError, keyOf, type Stored } from '@tutti/kube'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
-import { isOfRouter, modelServedBy, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
+import { modelServedBy, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
 import { findTarget, type Target } from '../targets.ts'
 import {
   type Ended,

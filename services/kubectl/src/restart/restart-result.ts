@@ -1,5 +1,5 @@
 import { renderJson } from '@tutti/chassis'
-import { listOf } from '@tutti/command-line/results'
+import { readonlyListOf } from '@tutti/command-line/results'
 import { z } from 'zod'
 import type { Ended, Restarted } from './follow-rollouts.ts'
 
@@ -21,8 +21,8 @@ const RestartedDeployment = z.object({
 /** Result that `kubectl tutti restart` prints as JSON. */
 export const RestartResult = z
   .object({
-    restarted: listOf(RestartedDeployment),
-    missing: listOf(z.string()).meta({
+    restarted: readonlyListOf(RestartedDeployment),
+    missing: readonlyListOf(z.string()).meta({
       description: 'Models that steps of the Ensemble name and that are not there.',
     }),
   })

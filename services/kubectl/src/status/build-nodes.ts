@@ -1,14 +1,16 @@
-import { notServedText, type ResourceState, resourceState, WAITING_REASONS } from '@tutti/api'
+import {
+  isOfRouter,
+  modelNameOf,
+  notServedText,
+  type ResourceState,
+  resourceState,
+  WAITING_REASONS,
+} from '@tutti/api'
 import { modelOfStep } from '@tutti/ensemble'
 import type { Pod, Stored } from '@tutti/kube'
-import {
-  type EnsembleObject,
-  type EnsembleStep,
-  type ModelObject,
-  servedNameOf,
-} from '../resources.ts'
+import { type EnsembleObject, type ModelObject, type StepReference } from '../resources.ts'
 import { isLeaving, toPodNode } from './pod-node.ts'
-import { isOfRouter, modelServedBy, type NamespaceState } from './read-state.ts'
+import { modelServedBy, type NamespaceState } from './read-state.ts'
 import { type Cause, isBroken, type StatusNode } from './tree.ts'
 
 /**
@@ -26,12 +28,12 @@ export function buildNodes(
   const { ensembles = [], models = [] } = state
   const builder = new NodeBuilder(state, o.nowMs)
   const isChosen = (object: Stored<ModelObject | EnsembleObject>): boolean =>
-    o.name === undefined || object.metadata.name === o.name || servedNameOf(object) === o.name
+    o.name === undefined || object.metadata.name === o.name || modelNameOf(object) === o.name
   const used = new Set(ensembles.flatMap(({ spec }) => (spec?.steps ?? []).map(modelOfStep)))
   const nodes = [
     ...ensembles.filter(isChosen).map((one) => builder.ensemble(one)),
     ...models
-      .filter((one) => isChosen(one) && (o.name !== undefined || !used.has(servedNameOf(one))))
+      .filter((one) => isChosen(one) && (o.name !== undefined || !used.has(modelNameOf(one))))
       .map((one) => builder.model(one)),
   ]
   return nodes.length === 0 && o.name !== undefined ? [] : [...nodes, ...builder.routers]
@@ -79,15 +81,15 @@ class NodeBuilder {
   }
 
   #step(
-    step: EnsembleStep,
+    step: StepReference,
     ensemble: Stored<EnsembleObject>,
     above: ReadonlySet<string>,
   ): StatusNode {
     const served = modelOfStep(step)
     const { models, ensembles } = this.#state
-    const model = models?.find((one) => servedNameOf(one) === served)
+    const model = models?.find((one) => modelNameOf(one) === served)
     if (model !== undefined) return { ...this.model(model), step: step.name }
-    const nested = ensembles?.find((one) => servedNameOf(one) === served)
+    const nested = ensembles?.find((one) => modelNameOf(one) === served)
     if (nested !== undefined && !above.has(nested.metadata.name)) {
       return { ...this.ensemble(nested, above), step: step.name }
     }
@@ -97,7 +99,7 @@ class NodeBuilder {
       return { ...node, ...toldByEnsemble(ensemble, step.name) }
     }
     const named = models.find(({ metadata }) => metadata.name === served)
-    const meant = named && { kind: 'Model', servedName: servedNameOf(named) }
+    const meant = named && { kind: 'Model', servedName: modelNameOf(named) }
     const cause = { reason: 'NotFound', message: notServedText(served, meant) }
     return { ...node, state: 'Missing', cause }
   }

@@ -92,8 +92,3 @@ export function isPodReady({ status }: Pod): boolean {
 export function modelServedBy({ metadata }: Pick<Pod, 'metadata'>): string | undefined {
   return metadata.labels?.[COMPONENT] === 'step' ? metadata.labels[MODEL_LABEL] : undefined
 }
-
-/** Tells whether an object is a router's pod or Deployment. */
-export function isOfRouter({ metadata }: Pick<Pod, 'metadata'>): boolean {
-  return metadata.labels?.[COMPONENT] === 'router'
-}

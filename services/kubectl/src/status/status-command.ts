@@ -1,6 +1,6 @@
 import { type FlagTable, printable, renderJson } from '@tutti/chassis'
 import { KUBECTL_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
-import { listOf } from '@tutti/command-line/results'
+import { readonlyListOf } from '@tutti/command-line/results'
 import { ServeError } from '@tutti/errors'
 import { z } from 'zod'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
@@ -23,8 +23,10 @@ export const STATUS_FLAGS = {
 /** Report of what `status` found. */
 const StatusReport = z
   .object({
-    namespaces: listOf(z.object({ namespace: z.string(), resources: listOf(StatusNode) })),
-    refused: listOf(z.object({ resource: z.string(), message: z.string() })).meta({
+    namespaces: readonlyListOf(
+      z.object({ namespace: z.string(), resources: readonlyListOf(StatusNode) }),
+    ),
+    refused: readonlyListOf(z.object({ resource: z.string(), message: z.string() })).meta({
       description: 'What the user may not list, each with the words of the API server.',
     }),
   })

@@ -1,7 +1,8 @@
+import { isOfRouter } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import { type Client, POD, type Pod, type Stored } from '@tutti/kube'
 import { isLeaving } from '../status/pod-node.ts'
-import { isOfRouter, isPodReady, SERVING_SELECTOR } from '../status/read-state.ts'
+import { isPodReady, SERVING_SELECTOR } from '../status/read-state.ts'
 
 /** The pod and the gRPC port of a namespace's router. */
 export interface RouterPlace {

@@ -1,3 +1,4 @@
+import { modelNameOf } from '@tutti/api'
 import { type FlagTable, type FlagValues, type ProcessEnvironment, printable } from '@tutti/chassis'
 import { CONNECTION_FLAGS, openClient, REQUEST_FLAGS } from '@tutti/command-line/client'
 import { KUBECTL_FORMAT_FLAG, withFlags } from '@tutti/command-line/command'
@@ -6,7 +7,6 @@ import { ServeError } from '@tutti/errors'
 import { isForbidden } from '@tutti/kube'
 import type { ForwardedPort } from '@tutti/kubeconfig'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
-import { servedNameOf } from '../resources.ts'
 import { findTarget, type Target } from '../targets.ts'
 import { findRouter, type RouterPlace } from './find-router.ts'
 
@@ -65,7 +65,7 @@ async function trace(o: {
 /** @throws ServeError FLAG_INVALID for the router, which is no model. */
 function servedNameOfTarget({ ensemble, models: [model], title }: Target): string {
   const served = ensemble ?? model
-  if (served !== undefined) return servedNameOf(served)
+  if (served !== undefined) return modelNameOf(served)
   throw new ServeError('FLAG_INVALID', `got ${title}, want an Ensemble or a Model`)
 }
 

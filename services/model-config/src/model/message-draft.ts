@@ -47,7 +47,7 @@ export function oneofRival(draft: MessageDraft, field: FieldDescriptor): string 
 }
 
 /** Returns the list of a repeated field in the draft, and adds it on first use. */
-export function listOf(draft: MessageDraft, field: FieldDescriptor): unknown[] {
+export function draftListOf(draft: MessageDraft, field: FieldDescriptor): unknown[] {
   const found = draft.values.get(field.name)
   if (Array.isArray(found)) return found
   const made: unknown[] = []

@@ -3,10 +3,10 @@ import type { FieldDescriptor } from '../model/descriptor.ts'
 import {
   defaultOf,
   defaultScalar,
+  draftListOf,
   entriesOf,
   finishConfig,
   finishDraft,
-  listOf,
   type MessageDraft,
   newDraft,
   oneofRival,
@@ -139,7 +139,7 @@ function readField(message: Message, name: string, token: Token): void {
     return readValues(lexer, field, () => readMapEntry(field, entries, at))
   }
   if (field.repeated) {
-    const values = listOf(draft, field)
+    const values = draftListOf(draft, field)
     return readValues(lexer, field, () => {
       const at = { lexer, path: `${path}[${values.length}]`, offsets }
       offsets.set(at.path, lexer.token.offset)

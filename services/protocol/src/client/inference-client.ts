@@ -13,7 +13,7 @@ import type { ModelMetadataResponse__Output } from '../gen/inference/ModelMetada
 import type { RepositoryIndexResponse__Output } from '../gen/inference/RepositoryIndexResponse.ts'
 import { decodeInferResponse, encodeInferRequest } from '../infer/client-codec.ts'
 import type { InferRequestParts, InferResponseParts } from '../infer/infer-message.ts'
-import { type ModelMetadata, readMetadata } from '../model-metadata.ts'
+import { type ReceivedMetadata, readMetadata } from '../model-metadata.ts'
 import { inferenceServices } from '../services.ts'
 import { fromGrpcStatus } from '../status/grpc-status.ts'
 import { InferStream } from './infer-stream.ts'
@@ -138,7 +138,11 @@ export class InferenceClient {
   }
 
   /** Reads a model's metadata from the server: ModelMetadata, and ModelConfig where the server has it. */
-  async metadata(name: string, version: string, o: InferCallOptions = {}): Promise<ModelMetadata> {
+  async metadata(
+    name: string,
+    version: string,
+    o: InferCallOptions = {},
+  ): Promise<ReceivedMetadata> {
     const headers = toMetadata(o.headers)
     // One deadline for both calls.
     const options = toCallOptions(o)

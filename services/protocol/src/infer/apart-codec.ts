@@ -1,5 +1,5 @@
 import { WireReader } from '@tutti/formats'
-import { MAX_FIELDS, MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { MAX_FIELDS, MESSAGE_BOUNDS, tooManyEntries } from '../message-bounds.ts'
 import type { InferRequestMessage } from './infer-message.ts'
 import { MessageDecoder, RAW_INPUTS } from './server-codec.ts'
 
@@ -26,7 +26,7 @@ export function decodeApartRequest(
   while (reader.hasMore()) {
     const next = apart[read]
     if (next?.at === reader.position) {
-      if (raw.length >= MESSAGE_BOUNDS.rawContents) throw tooMany('rawContents')
+      if (raw.length >= MESSAGE_BOUNDS.rawContents) throw tooManyEntries('rawContents')
       reader.tag()
       reader.length()
       raw.push(next.bytes)

@@ -14,7 +14,7 @@ import {
   MessageDecoder,
   RAW_INPUTS,
   RAW_OUTPUTS,
-  writeParameters,
+  writeParameterMap,
 } from './server-codec.ts'
 
 /**
@@ -41,7 +41,7 @@ function encodeRequestedOutputs(outputs: NonNullable<InferRequestParts['outputs'
   for (const { name, parameters = NO_PARAMETERS } of outputs) {
     const output = writer.begin(50)
     writer.text(10, name)
-    writeParameters(writer, 18, parameters)
+    writeParameterMap(writer, 18, parameters)
     writer.end(output)
   }
   return writer.bytes

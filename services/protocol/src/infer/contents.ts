@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import {
-  tooMany,
+  tooManyFields,
   WIRE_BYTES,
   WIRE_FIXED32,
   WIRE_FIXED64,
@@ -67,13 +67,13 @@ function eachElement(contents: Uint8Array, maxElements: number, visit: Visit): n
     const begin = reader.position
     elements += 1
     if (isPacked) elements += elementsOf(member, reader.limit - begin)
-    if (elements > maxElements) throw tooMany()
+    if (elements > maxElements) throw tooManyFields()
     if (isPacked || member?.wire === (tag & 7)) visit(member, reader, isPacked)
     else reader.skip(tag)
     if (isPacked) reader.leave(outer)
     else elements += Math.floor((reader.position - begin) / COPIED_BYTES)
   }
-  if (elements > maxElements) throw tooMany()
+  if (elements > maxElements) throw tooManyFields()
   return elements
 }
 

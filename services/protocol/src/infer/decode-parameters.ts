@@ -1,6 +1,6 @@
 import { WIRE_FIXED64, type WireReader } from '@tutti/formats'
 import { type Parameter } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, type ParameterBudget, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, type ParameterBudget, tooManyEntries } from '../message-bounds.ts'
 import { NO_PARAMETERS, type RequestedOutputMessage } from './infer-message.ts'
 
 /**
@@ -25,7 +25,7 @@ export function readParameter(
   }
   reader.leave(outer)
   const parameters = before ?? new Map<string, Parameter | undefined>()
-  if (parameters.size >= MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+  if (parameters.size >= MESSAGE_BOUNDS.parameters) throw tooManyEntries('parameters')
   return parameters.set(key, value)
 }
 

@@ -8,7 +8,7 @@ import {
   MESSAGE_BOUNDS,
   ParameterBudget,
   tooLargeMessage,
-  tooMany,
+  tooManyEntries,
 } from '../message-bounds.ts'
 import { readParameter, readRequestedOutput } from './decode-parameters.ts'
 import {
@@ -99,13 +99,14 @@ export class MessageDecoder {
   #readTensors(reader: WireReader, tag: number): void {
     if (tag === 42) {
       const what = this.#rawTag === RAW_INPUTS ? 'inputs' : 'outputs'
-      if (this.inputs.length >= MESSAGE_BOUNDS[what]) throw tooMany(what)
+      if (this.inputs.length >= MESSAGE_BOUNDS[what]) throw tooManyEntries(what)
       this.inputs.push(decodeTensor(reader, this.#budget))
     } else if (tag === this.#rawTag) {
-      if (this.rawInputContents.length >= MESSAGE_BOUNDS.rawContents) throw tooMany('rawContents')
+      if (this.rawInputContents.length >= MESSAGE_BOUNDS.rawContents)
+        throw tooManyEntries('rawContents')
       this.rawInputContents.push(reader.view())
     } else if (tag === 50) {
-      if (this.outputs.length >= MESSAGE_BOUNDS.outputs) throw tooMany('outputs')
+      if (this.outputs.length >= MESSAGE_BOUNDS.outputs) throw tooManyEntries('outputs')
       this.outputs.push(readRequestedOutput(reader, this.#budget))
     } else reader.skip(tag)
   }
@@ -164,7 +165,7 @@ function joinContents(input: string, contents: readonly Uint8Array[]): Uint8Arra
 
 /** One that is no safe integer becomes NaN. */
 function readExtent(reader: WireReader, shape: number[]): void {
-  if (shape.length >= MESSAGE_BOUNDS.rank) throw tooMany('rank')
+  if (shape.length >= MESSAGE_BOUNDS.rank) throw tooManyEntries('rank')
   reader.count()
   const extent = reader.int64()
   shape.push(Number.isSafeInteger(extent) ? extent : Number.NaN)
@@ -184,7 +185,7 @@ function readExtents(reader: WireReader, shape: number[]): void {
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
  */
 export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
-  return toFrame(NOTHING, encodeHead(response, response.outputs), response.outputs)
+  return toResponseFrame(NOTHING, encodeHead(response, response.outputs), response.outputs)
 }
 
 /** Fields that requests and responses begin with. */
@@ -202,7 +203,7 @@ export function encodeHead(fields: Fields, tensors: readonly NamedTensor[]): Hea
   writer.text(10, fields.modelName)
   writer.text(18, fields.modelVersion)
   writer.text(26, fields.id)
-  if (fields.parameters.size > 0) writeParameters(writer, 34, fields.parameters)
+  if (fields.parameters.size > 0) writeParameterMap(writer, 34, fields.parameters)
   for (const tensor of tensors) writeTensor(writer, tensor)
   const head = writer.bytes
   let sizeBytes = head.byteLength
@@ -223,7 +224,7 @@ function writeTensor(writer: WireWriter, { name, datatype, shape }: NamedTensor)
 }
 
 /** Writes a `map<string, InferParameter>`, the field `tag` of a message. */
-export function writeParameters(writer: WireWriter, tag: number, parameters: Parameters): void {
+export function writeParameterMap(writer: WireWriter, tag: number, parameters: Parameters): void {
   for (const [key, parameter] of parameters) {
     const entry = writer.begin(tag)
     writer.text(10, key)
@@ -259,7 +260,7 @@ function writeValue(writer: WireWriter, parameter: Parameter): void {
  *
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
  */
-export function toFrame(
+export function toResponseFrame(
   before: Uint8Array,
   { head, sizeBytes }: Head,
   outputs: readonly NamedTensor[],

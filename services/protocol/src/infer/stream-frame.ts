@@ -1,6 +1,6 @@
 import { WireWriter } from '@tutti/formats'
 import type { StreamResponseParts } from './infer-message.ts'
-import { encodeHead, toFrame, USUAL_HEAD_BYTES } from './server-codec.ts'
+import { encodeHead, toResponseFrame, USUAL_HEAD_BYTES } from './server-codec.ts'
 
 const NO_RESPONSE = { head: new Uint8Array(0), sizeBytes: 0 }
 
@@ -8,9 +8,9 @@ const NO_RESPONSE = { head: new Uint8Array(0), sizeBytes: 0 }
 export function encodeStreamResponseFrame({ errorMessage, response }: StreamResponseParts): Buffer {
   const outer = new WireWriter(USUAL_HEAD_BYTES)
   outer.text(10, errorMessage)
-  if (response === undefined) return toFrame(outer.bytes, NO_RESPONSE, [])
+  if (response === undefined) return toResponseFrame(outer.bytes, NO_RESPONSE, [])
   const inner = encodeHead(response, response.outputs)
   outer.byte(18)
   outer.varint(inner.sizeBytes)
-  return toFrame(outer.bytes, inner, response.outputs)
+  return toResponseFrame(outer.bytes, inner, response.outputs)
 }

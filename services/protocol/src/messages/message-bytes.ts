@@ -46,7 +46,7 @@ export function align(position: number): number {
  * Writes messages, one after the other. The header goes into memory that is used again for the next message, because its length
  * is known only at the end. `finish` copies the inline tensors.
  */
-export class MessageWriter {
+export class MemberMessageWriter {
   #bytes = Buffer.allocUnsafeSlow(KEPT_BYTES)
   #position = PREFIX_BYTES
   #tensors: Uint8Array[] = []
@@ -116,7 +116,7 @@ export class MessageWriter {
     this.#bytes[this.#position++] = value
   }
 
-  /** Writes the position of `value` in `values`, which MessageReader.choice reads. */
+  /** Writes the position of `value` in `values`, which MemberMessageReader.choice reads. */
   choice<T>(values: readonly T[], value: T): void {
     const number = values.indexOf(value)
     if (number < 0) throw bug(`${String(value)} has no number in a member message`)
@@ -145,7 +145,7 @@ export class MessageWriter {
     this.#position = this.#bytes.writeDoubleLE(value, this.#position)
   }
 
-  /** Writes a double. @throws ServeError INTERNAL if MessageReader.finite would refuse it. */
+  /** Writes a double. @throws ServeError INTERNAL if MemberMessageReader.finite would refuse it. */
   finite(value: number, min: number): void {
     if (!(value >= min && value <= Number.MAX_SAFE_INTEGER))
       throw bug(`${value} in a member message`)
@@ -179,7 +179,7 @@ export class MessageWriter {
   list<T>(
     items: readonly T[],
     bound: number,
-    write: (writer: MessageWriter, item: T) => void,
+    write: (writer: MemberMessageWriter, item: T) => void,
   ): void {
     if (items.length > bound) throw tooLarge(`a list of ${items.length}, want at most ${bound}`)
     this.integer(items.length)
@@ -208,10 +208,10 @@ function headerTooLarge(size: number): ServeError {
 }
 
 /**
- * Reads a message of MessageWriter. Every method takes the name of the field that it reads. It throws ServeError
+ * Reads a message of MemberMessageWriter. Every method takes the name of the field that it reads. It throws ServeError
  * MALFORMED_MESSAGE with that name rather than read past the end.
  */
-export class MessageReader {
+export class MemberMessageReader {
   readonly #bytes: Buffer
   readonly #end: number
   /** Where the lists being read stand: name, position, name, position. */
@@ -324,7 +324,7 @@ export class MessageReader {
   }
 
   /** Reads a list: its length, and that many items of at least one byte each with `read`. Errors name the item. */
-  list<T>(field: string, bound: number, read: (reader: MessageReader) => T): T[] {
+  list<T>(field: string, bound: number, read: (reader: MemberMessageReader) => T): T[] {
     const count = this.integer(field)
     if (count > bound) throw this.malformed(field, `${count} of them, want at most ${bound}`)
     if (count > this.#left) throw this.malformed(field, `${count} of them in ${this.#left} bytes`)

@@ -7,8 +7,8 @@ import type { Message, TransferCredit } from './message.ts'
 import {
   checkMagic,
   MESSAGE_MAGIC,
-  MessageReader,
-  MessageWriter,
+  MemberMessageReader,
+  MemberMessageWriter,
   messageBytes,
   PREFIX_BYTES,
 } from './message-bytes.ts'
@@ -45,7 +45,7 @@ const TYPES = [
 
 type Body<T> = T extends Message ? Omit<T, 'from' | 'call'> : never
 
-const writer = new MessageWriter()
+const writer = new MemberMessageWriter()
 
 /**
  * Encodes a message.
@@ -96,7 +96,7 @@ function writeBody(message: Message): void {
   }
 }
 
-function writeCredit(_: MessageWriter, credit: TransferCredit): void {
+function writeCredit(_: MemberMessageWriter, credit: TransferCredit): void {
   writer.integer(credit.transfer)
   writer.integer(credit.upTo)
 }
@@ -110,7 +110,7 @@ function writeCredit(_: MessageWriter, credit: TransferCredit): void {
 export function decodeMessage(bytes: Uint8Array): Message {
   const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const type = readType(message)
-  const reader = new MessageReader(message, readHeaderEnd(message))
+  const reader = new MemberMessageReader(message, readHeaderEnd(message))
   const from = reader.text('from')
   if (from === '' || Buffer.byteLength(from) > MEMBER_ID_LIMIT_BYTES) {
     throw malformedField('from', `want 1 to ${MEMBER_ID_LIMIT_BYTES} bytes`)
@@ -151,7 +151,7 @@ function readHeaderEnd(message: Buffer): number {
   throw malformedField('inline', `lengths add up to ${size}, got ${message.byteLength} bytes`)
 }
 
-function readBody(type: MessageType, flags: number, reader: MessageReader): Body<Message> {
+function readBody(type: MessageType, flags: number, reader: MemberMessageReader): Body<Message> {
   switch (type) {
     case 'offer':
       return readOffer(reader, flags)
@@ -173,7 +173,7 @@ function readBody(type: MessageType, flags: number, reader: MessageReader): Body
   return { type }
 }
 
-function readCredit(reader: MessageReader): TransferCredit {
+function readCredit(reader: MemberMessageReader): TransferCredit {
   return { transfer: reader.integer('transfer'), upTo: reader.integer('upTo') }
 }
 
@@ -224,11 +224,11 @@ function writeOffer(offer: OfferBody): void {
   writeTensors(writer, envelope.inputs, parts)
 }
 
-function writeName(_: MessageWriter, name: string): void {
+function writeName(_: MemberMessageWriter, name: string): void {
   writer.text(name)
 }
 
-function readOffer(reader: MessageReader, flags: number): OfferBody {
+function readOffer(reader: MemberMessageReader, flags: number): OfferBody {
   const responseCredits = reader.integer('responseCredits')
   const more = {
     ...((flags & HAS_RESPONSE_BYTES) !== 0 && { responseBytes: reader.integer('responseBytes') }),
@@ -251,12 +251,12 @@ function readOffer(reader: MessageReader, flags: number): OfferBody {
   return { type: 'offer', envelope: { ...envelope, inputs }, parts, responseCredits, ...more }
 }
 
-function readName(reader: MessageReader): string {
+function readName(reader: MemberMessageReader): string {
   return reader.text('name')
 }
 
 function readOptional(
-  reader: MessageReader,
+  reader: MemberMessageReader,
   flags: number,
 ): Pick<Envelope, 'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled'> {
   return {
@@ -301,7 +301,7 @@ function writeResponse(response: ResponseBody): void {
   writeTensors(writer, outputs, response.parts)
 }
 
-function readResponse(reader: MessageReader, flags: number): ResponseBody {
+function readResponse(reader: MemberMessageReader, flags: number): ResponseBody {
   const final = (flags & IS_FINAL) !== 0
   const index = reader.integer('index')
   const error = (flags & HAS_ERROR) === 0 ? undefined : readError(reader)

@@ -12,7 +12,7 @@ import {
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import { malformedField } from './malformed-field.ts'
 import type { OutputHeader, TensorPart, WireTimes } from './message.ts'
-import type { MessageReader, MessageWriter } from './message-bytes.ts'
+import type { MemberMessageReader, MemberMessageWriter } from './message-bytes.ts'
 
 /** In the order of their numbers in model_config.proto, which begin with 1. */
 const DATATYPES_BY_NUMBER: readonly (Datatype | undefined)[] = [
@@ -28,12 +28,12 @@ const CORRELATION_KINDS = ['number', 'text'] as const
 const SEQUENCE_START = 1
 const SEQUENCE_END = 2
 
-export function writeParameters(writer: MessageWriter, parameters: Parameters): void {
+export function writeParameters(writer: MemberMessageWriter, parameters: Parameters): void {
   writer.list([...parameters], MESSAGE_BOUNDS.parameters, writeParameter)
 }
 
 function writeParameter(
-  writer: MessageWriter,
+  writer: MemberMessageWriter,
   [key, parameter]: readonly [string, Parameter],
 ): void {
   writer.text(key)
@@ -52,7 +52,7 @@ function writeParameter(
   }
 }
 
-export function readParameters(reader: MessageReader): Parameters {
+export function readParameters(reader: MemberMessageReader): Parameters {
   const parameters = new Map<string, Parameter>()
   reader.list('parameters', MESSAGE_BOUNDS.parameters, () => {
     const key = reader.text('key')
@@ -62,7 +62,7 @@ export function readParameters(reader: MessageReader): Parameters {
   return parameters
 }
 
-function readParameter(reader: MessageReader): Parameter {
+function readParameter(reader: MemberMessageReader): Parameter {
   const kind = reader.choice('kind', PARAMETER_KINDS)
   switch (kind) {
     case 'bool':
@@ -79,7 +79,7 @@ function readParameter(reader: MessageReader): Parameter {
   return { kind, value: reader.uint64('value') }
 }
 
-export function writeContext(writer: MessageWriter, context: RequestContext): void {
+export function writeContext(writer: MemberMessageWriter, context: RequestContext): void {
   const { correlationId } = context
   writer.text(context.id)
   if (typeof correlationId === 'string') {
@@ -97,7 +97,7 @@ export function writeContext(writer: MessageWriter, context: RequestContext): vo
   writeParameters(writer, context.parameters)
 }
 
-export function readContext(reader: MessageReader): RequestContext {
+export function readContext(reader: MemberMessageReader): RequestContext {
   const id = reader.text('context.id')
   const kind = reader.choice('context.correlationId', CORRELATION_KINDS)
   const correlationId =
@@ -114,14 +114,14 @@ export function readContext(reader: MessageReader): RequestContext {
   }
 }
 
-export function writeTimes(writer: MessageWriter, times: WireTimes): void {
+export function writeTimes(writer: MemberMessageWriter, times: WireTimes): void {
   writer.finite(times.queueNs, 0)
   writer.finite(times.computeInputNs, 0)
   writer.finite(times.computeInferNs, 0)
   writer.finite(times.computeOutputNs, 0)
 }
 
-export function readTimes(reader: MessageReader): WireTimes {
+export function readTimes(reader: MemberMessageReader): WireTimes {
   return {
     queueNs: reader.finite('times.queueNs', 0),
     computeInputNs: reader.finite('times.computeInputNs', 0),
@@ -132,7 +132,7 @@ export function readTimes(reader: MessageReader): WireTimes {
 
 /** Writes a list of tensors with their parts, which are in the same order. */
 export function writeTensors(
-  writer: MessageWriter,
+  writer: MemberMessageWriter,
   headers: readonly OutputHeader[],
   parts: readonly TensorPart[],
 ): void {
@@ -146,7 +146,7 @@ export function writeTensors(
   })
 }
 
-function writeTensor(writer: MessageWriter, header: OutputHeader, part: TensorPart): void {
+function writeTensor(writer: MemberMessageWriter, header: OutputHeader, part: TensorPart): void {
   const size = partSize(part)
   const problem = sizeProblem(header.datatype, header.shape, size)
   if (problem !== undefined) throw malformedField(`tensor "${header.name}"`, problem)
@@ -159,7 +159,7 @@ function writeTensor(writer: MessageWriter, header: OutputHeader, part: TensorPa
   writer.integer(size)
 }
 
-function writeExtent(writer: MessageWriter, extent: number): void {
+function writeExtent(writer: MemberMessageWriter, extent: number): void {
   writer.integer(extent)
 }
 
@@ -169,7 +169,7 @@ export interface TensorsWithParts {
   readonly parts: readonly TensorPart[]
 }
 
-export function readTensors(reader: MessageReader, field: string): TensorsWithParts {
+export function readTensors(reader: MemberMessageReader, field: string): TensorsWithParts {
   const parts: TensorPart[] = []
   const headers = reader.list(field, MESSAGE_BOUNDS.inputs, () => {
     const name = reader.text('name')
@@ -185,11 +185,11 @@ export function readTensors(reader: MessageReader, field: string): TensorsWithPa
   return { headers, parts }
 }
 
-function readExtent(reader: MessageReader): number {
+function readExtent(reader: MemberMessageReader): number {
   return reader.integer('extent')
 }
 
-function readPart(reader: MessageReader): TensorPart {
+function readPart(reader: MemberMessageReader): TensorPart {
   const kind = reader.choice('part', PART_KINDS)
   if (kind === 'inline') return { kind, bytes: reader.inline(reader.integer('size')) }
   const transfer = reader.integer('transfer')

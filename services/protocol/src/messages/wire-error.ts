@@ -9,7 +9,7 @@ import {
 import { capText, utf8Length } from '../status/cap-text.ts'
 import { DETAIL_KEYS } from '../status/grpc-status.ts'
 import type { WireError } from './message.ts'
-import type { MessageReader, MessageWriter } from './message-bytes.ts'
+import type { MemberMessageReader, MemberMessageWriter } from './message-bytes.ts'
 
 /** A long traceback passes whole; what is longer would not fit beside the rest of a header. */
 const MESSAGE_BYTES = 64 * 1024
@@ -50,7 +50,7 @@ function isReason(text: string): text is Reason {
   return Object.hasOwn(REASONS, text)
 }
 
-export function writeError(writer: MessageWriter, error: WireError): void {
+export function writeError(writer: MemberMessageWriter, error: WireError): void {
   writer.choice(CODES, error.code)
   writer.text(error.reason)
   writer.text(error.message)
@@ -60,7 +60,7 @@ export function writeError(writer: MessageWriter, error: WireError): void {
   })
 }
 
-export function readError(reader: MessageReader): WireError {
+export function readError(reader: MemberMessageReader): WireError {
   const code = reader.choice('error.code', CODES)
   const reason = reader.text('error.reason')
   const message = reader.text('error.message')
@@ -69,6 +69,6 @@ export function readError(reader: MessageReader): WireError {
   return { code, reason, message, details: Object.fromEntries(details) }
 }
 
-function readDetail(reader: MessageReader): readonly [string, string] {
+function readDetail(reader: MemberMessageReader): readonly [string, string] {
   return [reader.text('key'), reader.text('value')]
 }

@@ -9,7 +9,7 @@ import {
   requestPrefix,
   type Shape,
 } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, ParameterBudget, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, ParameterBudget, tooManyEntries } from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import { asString, isObject, jsonTypeError, tooBig, withinBound } from './json-fields.ts'
 import { memberTexts } from './json-slice.ts'
@@ -95,7 +95,7 @@ function readNested(written: string, draft: Draft): void {
 function readMember(key: string, written: string, draft: Draft): void {
   draft.members += 1
   // Those that come twice too: each takes time.
-  if (draft.members > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+  if (draft.members > MESSAGE_BOUNDS.parameters) throw tooManyEntries('parameters')
   const input = draft.declared.get(key)
   if (input === undefined) {
     if (draft.parameters.has(withinBound(key))) return

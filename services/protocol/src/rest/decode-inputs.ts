@@ -6,7 +6,7 @@ import {
   type NamedTensor,
   requestPrefix,
 } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, tooManyEntries } from '../message-bounds.ts'
 import { asCount, asSize, isObject, member, memberAsArray, memberAsString } from './json-fields.ts'
 import { elementTexts, memberText } from './json-slice.ts'
 import type { JsonDocument } from './json-text.ts'
@@ -46,7 +46,7 @@ interface Progress {
  */
 export function decodeInputs(source: RestDocument): readonly RestInput[] {
   const items = memberAsArray(source.document.value, 'inputs')
-  if (items.length > MESSAGE_BOUNDS.inputs) throw tooMany('inputs')
+  if (items.length > MESSAGE_BOUNDS.inputs) throw tooManyEntries('inputs')
   const progress: Progress = { offset: 0, texts: undefined }
   const seen = new Set<string>()
   const inputs = items.map((item, index) => {
@@ -79,7 +79,7 @@ function decodeInput(
   const name = memberAsString(item, 'name')
   const datatype = decodeDatatype(name, memberAsString(item, 'datatype'))
   const extents = memberAsArray(item, 'shape')
-  if (extents.length > MESSAGE_BOUNDS.rank) throw tooMany('rank')
+  if (extents.length > MESSAGE_BOUNDS.rank) throw tooManyEntries('rank')
   const shape = extents.map((extent) => decodeExtent(name, extent))
   const parameters = member(item, 'parameters')
   const binarySize = member(parameters, 'binary_data_size')

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, tooManyEntries } from '../message-bounds.ts'
 import { asBoolean, asCount, member, memberAsArray, memberAsString } from './json-fields.ts'
 import { decodePlace, type SharedPlace } from './shared-place.ts'
 
@@ -24,7 +24,7 @@ export function decodeOutputs(
 ): readonly RestRequestedOutput[] {
   if (member(document, 'outputs') === undefined) return []
   const items = memberAsArray(document, 'outputs')
-  if (items.length > MESSAGE_BOUNDS.outputs) throw tooMany('outputs')
+  if (items.length > MESSAGE_BOUNDS.outputs) throw tooManyEntries('outputs')
   const outputs = new Map<string, RestRequestedOutput>()
   for (const item of items) {
     const output = decodeOutput(item, isBinaryOutput)

@@ -1,5 +1,10 @@
 import { elementCount } from '@tutti/tensor'
-import { type RestBody, type RestInferResponse, toPlain, totalBytes } from './encode-response.ts'
+import {
+  type RestBody,
+  type RestInferResponse,
+  toPlainParameters,
+  totalBytes,
+} from './encode-response.ts'
 import { formatTensorData } from './format-tensor-data.ts'
 import { toJsonText } from './json-writer.ts'
 
@@ -22,7 +27,7 @@ export function* encodeGenerateResponse(
     }),
   )
   const own = {
-    ...toPlain(parameters),
+    ...toPlainParameters(parameters),
     ...(id === '' ? {} : { id }),
     model_name: modelName,
     model_version: modelVersion,

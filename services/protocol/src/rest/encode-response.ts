@@ -90,7 +90,8 @@ function responseHead(response: RestInferResponse): string {
   const { id, modelName, modelVersion, parameters } = response
   const idText = id === '' ? '' : `"id":${JSON.stringify(id)},`
   const names = `"model_name":${JSON.stringify(modelName)},"model_version":${JSON.stringify(modelVersion)}`
-  const more = parameters.size === 0 ? '' : `,"parameters":${toJsonText(toPlain(parameters))}`
+  const more =
+    parameters.size === 0 ? '' : `,"parameters":${toJsonText(toPlainParameters(parameters))}`
   return `{${idText}${names}${more},"outputs":[`
 }
 
@@ -99,7 +100,7 @@ function responseHead(response: RestInferResponse): string {
  *
  * @throws ServeError RESPONSE_INVALID for a double that JSON does not have.
  */
-export function toPlain(parameters: Parameters): Record<string, unknown> {
+export function toPlainParameters(parameters: Parameters): Record<string, unknown> {
   const plain: [string, unknown][] = []
   for (const [key, parameter] of parameters) {
     if (parameter.kind === 'double' && !Number.isFinite(parameter.value)) {

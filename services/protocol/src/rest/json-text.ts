@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { ServeError } from '@tutti/errors'
 import { measureJson } from '@tutti/formats'
-import { MESSAGE_BOUNDS, tooMany } from '../message-bounds.ts'
+import { MESSAGE_BOUNDS, tooManyEntries } from '../message-bounds.ts'
 import { nullsToNaN, replaceNames } from './json-names.ts'
 import { elementTexts, memberTexts } from './json-slice.ts'
 
@@ -96,7 +96,7 @@ function firstOfTwins(document: JsonDocument, text: string, depth: number): unkn
   let count = 0
   for (const [name, part] of memberTexts(text)) {
     count += 1
-    if (count > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+    if (count > MESSAGE_BOUNDS.parameters) throw tooManyEntries('parameters')
     if (!members.has(name)) members.set(name, firstOfTwins(document, part, depth - 1))
   }
   return Object.fromEntries(members)

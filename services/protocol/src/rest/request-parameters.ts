@@ -1,6 +1,11 @@
 import { ServeError } from '@tutti/errors'
 import { EMPTY_CONTEXT, type Parameter, type RequestContext } from '@tutti/tensor'
-import { MESSAGE_BOUNDS, ParameterBudget, toCorrelationText, tooMany } from '../message-bounds.ts'
+import {
+  MESSAGE_BOUNDS,
+  ParameterBudget,
+  toCorrelationText,
+  tooManyEntries,
+} from '../message-bounds.ts'
 import { WrittenNumber } from './exact-numbers.ts'
 import {
   asBoolean,
@@ -57,7 +62,7 @@ export function writtenParameters({ text, value, hasNames }: JsonDocument): unkn
   for (const [key, source] of memberTexts(memberText(text, 'parameters') ?? '{}')) {
     // Those that come twice too: each takes time.
     count += 1
-    if (count > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+    if (count > MESSAGE_BOUNDS.parameters) throw tooManyEntries('parameters')
     if (written.has(withinBound(key))) continue
     const plain = parameters[key]
     if (isTooBig(plain) && !hasNames) throw tooBig()
@@ -68,7 +73,7 @@ export function writtenParameters({ text, value, hasNames }: JsonDocument): unkn
 
 function withinBounds(parameters: JsonObject): JsonObject {
   const keys = Object.keys(parameters)
-  if (keys.length > MESSAGE_BOUNDS.parameters) throw tooMany('parameters')
+  if (keys.length > MESSAGE_BOUNDS.parameters) throw tooManyEntries('parameters')
   keys.forEach(withinBound)
   return parameters
 }

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
 import type { FetchContext } from './fetch-options.ts'
-import { type HttpAnswer, HttpClient, type HttpHeaders, toStatusFailure } from './http-get.ts'
+import { HttpClient, type HttpHeaders, type StreamedAnswer, toStatusFailure } from './http-get.ts'
 import { showUri } from './source-uri.ts'
-import { invalid } from './tree-plan.ts'
+import { invalidArtifact } from './tree-plan.ts'
 
 /** An object as a bucket lists it. */
 export interface StoredObject {
@@ -97,7 +97,7 @@ export class Bucket {
     const names = new Set<string>()
     for await (const { folders } of this.#pages(prefix, true)) {
       for (const folder of folders) {
-        if (!folder.startsWith(prefix)) throw invalid(folder, 'it was not asked for')
+        if (!folder.startsWith(prefix)) throw invalidArtifact(folder, 'it was not asked for')
         names.add(folder.slice(prefix.length).replace(/\/$/, ''))
       }
       if (names.size > MAX_FOLDERS) throw tooMany(`${MAX_FOLDERS} folders`)
@@ -105,12 +105,12 @@ export class Bucket {
     return names
   }
 
-  async object(object: StoredObject): Promise<HttpAnswer> {
+  async object(object: StoredObject): Promise<StreamedAnswer> {
     return await this.#get(this.api.object(object))
   }
 
   /** Converts a response that refuses a request to an error; reads the body for its detail. */
-  async refused(answer: HttpAnswer): Promise<ServeError> {
+  async refused(answer: StreamedAnswer): Promise<ServeError> {
     const text = await this.client.text(answer, 'a list of keys').catch(() => '')
     const { detail, isDenied } = this.api.toRefusal(text, answer.headers)
     const failure = toStatusFailure(answer, detail)
@@ -149,7 +149,7 @@ export class Bucket {
     )
   }
 
-  async #get(request: BucketRequest): Promise<HttpAnswer> {
+  async #get(request: BucketRequest): Promise<StreamedAnswer> {
     const headers = await this.api.sign(request)
     this.#isAnonymous = headers['authorization'] === undefined
     return await this.client.get(request.url, headers)
@@ -167,7 +167,7 @@ export function encode(text: string): string {
 /** Parses the size of an object, in bytes. @param key - for the message. @throws ServeError ARTIFACT_INVALID */
 export function parseSize(key: string, size: string): number {
   if (/^\d{1,15}$/.test(size)) return Number(size)
-  throw invalid(key, `its size is "${size}"`)
+  throw invalidArtifact(key, `its size is "${size}"`)
 }
 
 function tooMany(most: string): ServeError {

@@ -1,19 +1,19 @@
 import { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
-import { Secret } from '@tutti/chassis'
+import { SecretText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { readBounded } from '../bounded-read.ts'
+import { readBoundedText } from '../bounded-read.ts'
 
 /** The credentials of a fetch, and the certificates that it trusts. Nothing here is ever printed. */
 export interface FetchCredentials {
   /** The value of the header `authorization`, for http(s). */
-  readonly authorization?: Secret
+  readonly authorization?: SecretText
   /** Certificates in PEM that are trusted beside those that Node.js trusts. */
   readonly ca?: string
   readonly aws?: {
     readonly accessKeyId: string
-    readonly secretAccessKey: Secret
-    readonly sessionToken?: Secret
+    readonly secretAccessKey: SecretText
+    readonly sessionToken?: SecretText
   }
   readonly awsRegion?: string
   readonly awsEndpoint?: URL
@@ -67,7 +67,7 @@ export async function readCredentials(directory: string): Promise<FetchCredentia
 async function readKey(directory: string, key: string): Promise<string> {
   let text: string
   try {
-    text = (await readBounded(join(directory, key), MAX_BYTES)).trim()
+    text = (await readBoundedText(join(directory, key), MAX_BYTES)).trim()
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
     throw refusal(key, `cannot be read: ${ServeError.from(error).message}`, error)
@@ -86,13 +86,13 @@ function toAuthorization({
   if (token !== undefined && username !== undefined) {
     throw refusal('token', 'came with username, want one of the two')
   }
-  if (token !== undefined) return { authorization: new Secret(`Bearer ${token}`) }
+  if (token !== undefined) return { authorization: new SecretText(`Bearer ${token}`) }
   if (username === undefined && password !== '') {
     throw refusal('username', 'is missing beside password')
   }
   if (username === undefined) return {}
   const pair = Buffer.from(`${username}:${password}`, 'utf8').toString('base64')
-  return { authorization: new Secret(`Basic ${pair}`) }
+  return { authorization: new SecretText(`Basic ${pair}`) }
 }
 
 function toAws({
@@ -103,8 +103,8 @@ function toAws({
   if (accessKeyId === undefined && secret === undefined) return {}
   if (accessKeyId === undefined) throw refusal('AWS_ACCESS_KEY_ID', 'is missing')
   if (secret === undefined) throw refusal('AWS_SECRET_ACCESS_KEY', 'is missing')
-  const sessionToken = token === undefined ? {} : { sessionToken: new Secret(token) }
-  return { aws: { accessKeyId, secretAccessKey: new Secret(secret), ...sessionToken } }
+  const sessionToken = token === undefined ? {} : { sessionToken: new SecretText(token) }
+  return { aws: { accessKeyId, secretAccessKey: new SecretText(secret), ...sessionToken } }
 }
 
 function toEndpoint(text: string): URL {

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { ServeError } from '@tutti/errors'
 import type { FetchContext } from './fetch-options.ts'
-import { type HttpAnswer, type HttpClient, toStatusFailure } from './http-get.ts'
+import { type HttpClient, type StreamedAnswer, toStatusFailure } from './http-get.ts'
 import { showUri } from './source-uri.ts'
 import { onDisk } from './work-folder.ts'
 
@@ -11,7 +11,7 @@ export interface DownloadOptions {
   /** Path of the file that is written; its folder exists. */
   readonly path: string
   /** Converts a response that is neither 200 nor 304. */
-  refused?(answer: HttpAnswer): Promise<Error>
+  refused?(answer: StreamedAnswer): Promise<Error>
 }
 
 /** A file that was downloaded. */
@@ -28,7 +28,7 @@ export interface Download {
  * @throws ServeError ARTIFACT_UNAVAILABLE if a further attempt may help; ARTIFACT_TOO_LARGE, ARTIFACT_NOT_STORED.
  */
 export async function downloadFile(
-  answer: HttpAnswer,
+  answer: StreamedAnswer,
   o: DownloadOptions,
 ): Promise<Download | undefined> {
   const { status, headers, body } = answer
@@ -44,7 +44,7 @@ export async function downloadFile(
 
 /** @returns the size in bytes. */
 async function receive(
-  answer: HttpAnswer,
+  answer: StreamedAnswer,
   { context, client, path }: DownloadOptions,
 ): Promise<number> {
   const { url, headers, body } = answer

@@ -8,7 +8,7 @@ import { ServeError } from '@tutti/errors'
 import { type ReadEntry, Unpack } from 'tar'
 import { isInside } from '../version-files.ts'
 import type { FetchContext } from './fetch-options.ts'
-import { invalid, TreePlan } from './tree-plan.ts'
+import { invalidArtifact, TreePlan } from './tree-plan.ts'
 import { onDisk } from './work-folder.ts'
 
 const FILES: readonly string[] = ['File', 'OldFile', 'ContiguousFile']
@@ -57,7 +57,7 @@ async function makeLink(tree: string, name: string, { target, isHard }: Link): P
     await mkdir(dirname(path), { recursive: true })
     const made = isHard ? link(join(tree, target), path) : symlink(target, path)
     await made.catch((error: unknown) => {
-      if (Object(error).code === 'EEXIST') throw invalid(name, 'it is there twice')
+      if (Object(error).code === 'EEXIST') throw invalidArtifact(name, 'it is there twice')
       throw error
     })
   })
@@ -78,15 +78,15 @@ function admit(entry: ReadEntry, plan: TreePlan, links: Map<string, Link>): bool
   } else if (type === 'Link') {
     const target = linkpath.replace(/^(\.\/+)+/, '')
     if (!plan.has(target)) {
-      throw invalid(name, 'it links to what is no file before it in the archive')
+      throw invalidArtifact(name, 'it links to what is no file before it in the archive')
     }
     links.set(plan.add('file', name), { target, isHard: true })
     return false
   } else if (type === 'SymbolicLink') {
-    if (linkpath.includes('\0')) throw invalid(name, 'it is a link to nothing')
+    if (linkpath.includes('\0')) throw invalidArtifact(name, 'it is a link to nothing')
     links.set(plan.add('file', name), { target: linkpath, isHard: false })
     return false
-  } else throw invalid(name, `it is of the kind ${type}, want files, folders and links`)
+  } else throw invalidArtifact(name, `it is of the kind ${type}, want files, folders and links`)
   return true
 }
 
@@ -125,7 +125,7 @@ async function unpack(
     if (error instanceof Error && error.name === 'CwdError') resolve()
   })
   writer.on('ignoredEntry', ({ type, path }: ReadEntry) => {
-    if (!LINKS.includes(type)) stop.abort(invalid(path, `it is of the kind ${type}`))
+    if (!LINKS.includes(type)) stop.abort(invalidArtifact(path, `it is of the kind ${type}`))
   })
   try {
     for await (const piece of readTar(archive, bounds, either)) {
@@ -182,8 +182,9 @@ async function findRoot(tree: string): Promise<string> {
 /** Follows a link to its end: what it passes may be a link too. */
 async function checkLink(root: string, path: string, name: string): Promise<void> {
   const end = await realpath(path).catch(() => undefined)
-  if (end === undefined) throw invalid(name, 'it is a link to nothing')
-  if (!isInside(await realpath(root), end)) throw invalid(name, 'it is a link that leads out')
+  if (end === undefined) throw invalidArtifact(name, 'it is a link to nothing')
+  if (!isInside(await realpath(root), end))
+    throw invalidArtifact(name, 'it is a link that leads out')
 }
 
 function toFailure(error: unknown): ServeError {

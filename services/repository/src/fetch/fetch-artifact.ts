@@ -38,7 +38,7 @@ export interface FetchRequest extends Pick<FetchContext, 'random'> {
   readonly openTransfer?: OpenTransfer | undefined
 }
 
-export interface FetchResult extends Pick<FetchRecord, 'digest' | 'files' | 'bytes'> {
+export interface FetchedArtifact extends Pick<FetchRecord, 'digest' | 'files' | 'bytes'> {
   /** False if `to` had the model already. */
   readonly isFetched: boolean
 }
@@ -48,7 +48,7 @@ export interface FetchResult extends Pick<FetchRecord, 'digest' | 'files' | 'byt
  *
  * @throws ServeError FLAG_INVALID for an invalid address or digest; an ARTIFACT_ reason if the fetch fails.
  */
-export async function fetchArtifact(o: FetchRequest): Promise<FetchResult> {
+export async function fetchArtifact(o: FetchRequest): Promise<FetchedArtifact> {
   const { uri, to, digest } = o
   const source = parseSourceUri(uri)
   requireSha256(digest)
@@ -108,7 +108,7 @@ async function fetchInto(
   o: Attempt,
   openTransfer: OpenTransfer | undefined,
   kept: FetchRecord | undefined,
-): Promise<FetchResult> {
+): Promise<FetchedArtifact> {
   const { source, digest: wanted, uri, work, context } = o
   const found = await following(openTransfer, showUri(uri), async (transfer, done) => {
     const followed = { ...context, transfer }
@@ -167,6 +167,6 @@ function requireSha256(digest: string | undefined): void {
   throw new ServeError('FLAG_INVALID', text, { details: { field: '--digest' } })
 }
 
-function toResult({ digest, files, bytes }: FetchRecord, isFetched: boolean): FetchResult {
+function toResult({ digest, files, bytes }: FetchRecord, isFetched: boolean): FetchedArtifact {
   return { digest, files, bytes, isFetched }
 }

@@ -7,7 +7,7 @@ import type { Bucket, StoredObject } from './bucket.ts'
 import { downloadFile } from './download-file.ts'
 import type { FetchContext, Fetched, FetchOptions } from './fetch-options.ts'
 import { showUri } from './source-uri.ts'
-import { invalid, TreePlan } from './tree-plan.ts'
+import { invalidArtifact, TreePlan } from './tree-plan.ts'
 import { onDisk } from './work-folder.ts'
 
 /** An object below the prefix of a model. */
@@ -68,7 +68,8 @@ async function listModel(
   for await (const objects of bucket.list(prefix)) {
     for (const object of objects) {
       const { key, sizeBytes } = object
-      if (!key.startsWith(prefix)) throw invalid(key, 'it is none of the keys that were asked for')
+      if (!key.startsWith(prefix))
+        throw invalidArtifact(key, 'it is none of the keys that were asked for')
       const name = key.slice(prefix.length)
       const isFolder = name === '' || name.endsWith('/')
       const path = plan.add(isFolder ? 'directory' : 'file', name, sizeBytes)

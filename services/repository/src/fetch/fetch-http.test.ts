@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Secret, systemClock } from '@tutti/chassis'
+import { SecretText, systemClock } from '@tutti/chassis'
 import { createTestCertificates } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
 import {
@@ -251,7 +251,7 @@ await t.test('what lies there and was not fetched is left alone', async (t) => {
 await t.test('credentials go to the named server and to no other', async (t) => {
   const other = await startArtifactServer(serveBytes(ONE, ETAG))
   t.teardown(() => other.close())
-  const credentials = { authorization: new Secret('Bearer hidden') }
+  const credentials = { authorization: new SecretText('Bearer hidden') }
   const { server, fetched } = await prepare(t, () => [
     answerStatus(302, { location: '/elsewhere' }),
     answerStatus(307, { location: `${other.origin}/signed?signature=hidden` }),

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { hashFile } from '../tree-files.ts'
 import { downloadFile } from './download-file.ts'
 import type { FetchContext, Fetched, FetchOptions } from './fetch-options.ts'
-import { type HttpAnswer, HttpClient, type HttpHeaders } from './http-get.ts'
+import { HttpClient, type HttpHeaders, type StreamedAnswer } from './http-get.ts'
 import { showUri } from './source-uri.ts'
 
 const MAX_REDIRECTS = 5
@@ -51,7 +51,7 @@ async function follow(
   start: URL,
   { credentials: { authorization } }: FetchContext,
   headers: HttpHeaders,
-): Promise<HttpAnswer> {
+): Promise<StreamedAnswer> {
   let url = start
   for (let redirects = 0; ; redirects++) {
     const hasAccess = url.origin === start.origin && authorization !== undefined

@@ -1,6 +1,6 @@
 import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, Secret, systemClock } from '@tutti/chassis'
+import { type Clock, SecretText, systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
 import { type Answer, answerStatus } from '../testing/artifact-server.ts'
 import { S3_CREDENTIALS, startScriptedS3 } from '../testing/scripted-s3.ts'
@@ -18,8 +18,8 @@ const FILES = ['1', '1/model.bin', 'config.pbtxt', 'labels and (more)+é.txt']
 const { accessKeyId } = S3_CREDENTIALS
 const aws = {
   accessKeyId,
-  secretAccessKey: new Secret(S3_CREDENTIALS.secretAccessKey),
-  sessionToken: new Secret(S3_CREDENTIALS.sessionToken),
+  secretAccessKey: new SecretText(S3_CREDENTIALS.secretAccessKey),
+  sessionToken: new SecretText(S3_CREDENTIALS.sessionToken),
 }
 const clock: Clock = {
   ...systemClock,

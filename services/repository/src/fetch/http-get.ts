@@ -7,7 +7,7 @@ import type { FetchContext } from './fetch-options.ts'
 import { showUri } from './source-uri.ts'
 
 /** The head of a response, and its body as a stream. The receiver reads the body to its end or destroys it. */
-export interface HttpAnswer {
+export interface StreamedAnswer {
   readonly url: URL
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -39,7 +39,7 @@ export class HttpClient {
    *
    * @throws ServeError ARTIFACT_UNAVAILABLE, ARTIFACT_UNTRUSTED; the signal's reason if it aborts.
    */
-  async get(url: URL, headers: HttpHeaders): Promise<HttpAnswer> {
+  async get(url: URL, headers: HttpHeaders): Promise<StreamedAnswer> {
     return await this.send(url, { headers })
   }
 
@@ -51,7 +51,7 @@ export class HttpClient {
       readonly headers: HttpHeaders
       readonly body?: string
     },
-  ): Promise<HttpAnswer> {
+  ): Promise<StreamedAnswer> {
     try {
       const body = await this.#send(url, o)
       return { url, status: body.statusCode ?? 0, headers: body.headers, body }
@@ -65,7 +65,7 @@ export class HttpClient {
    *
    * @throws as `get`; ARTIFACT_UNAVAILABLE also for less than 1024 bytes each second.
    */
-  async *pieces({ url, body }: HttpAnswer): AsyncGenerator<Buffer> {
+  async *pieces({ url, body }: StreamedAnswer): AsyncGenerator<Buffer> {
     const { stallMs } = this.#o.bounds
     const least = Math.ceil((stallMs / 1000) * SLOWEST)
     let waitedMs = 0
@@ -96,7 +96,7 @@ export class HttpClient {
    * @param want - the wanted text in words, for messages.
    * @throws as `pieces`; ARTIFACT_UNAVAILABLE also for more than `maxLength` characters.
    */
-  async text(answer: HttpAnswer, want: string, maxLength = MAX_TEXT): Promise<string> {
+  async text(answer: StreamedAnswer, want: string, maxLength = MAX_TEXT): Promise<string> {
     const decoder = new TextDecoder()
     let text = ''
     for await (const piece of this.pieces(answer)) {
@@ -158,7 +158,7 @@ const REASONS: Readonly<Record<number, Reason>> = {
 }
 
 /** Converts a response without the artifact to an error, and destroys its body. @param detail - e.g. S3's code. */
-export function toStatusFailure({ status, url, body }: HttpAnswer, detail = ''): ServeError {
+export function toStatusFailure({ status, url, body }: StreamedAnswer, detail = ''): ServeError {
   body.destroy()
   const text = `'${showUri(url)}' answered ${status}${detail === '' ? '' : `, ${detail}`}`
   return new ServeError(REASONS[status] ?? 'ARTIFACT_UNAVAILABLE', text)

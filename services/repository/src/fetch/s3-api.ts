@@ -13,7 +13,7 @@ import { readElements, readTag } from './bucket-xml.ts'
 import type { FetchCredentials } from './credentials.ts'
 import type { FetchContext } from './fetch-options.ts'
 import type { HttpHeaders } from './http-get.ts'
-import { invalid } from './tree-plan.ts'
+import { invalidArtifact } from './tree-plan.ts'
 
 const DEFAULT_REGION = 'us-east-1'
 /** Every request here has an empty body. */
@@ -125,6 +125,6 @@ function decodeKey(text: string, isEncoded: boolean): string {
   try {
     return isEncoded ? decodeURIComponent(text.replaceAll('+', ' ')) : text
   } catch {
-    throw invalid(text, 'it is no percent-encoded key')
+    throw invalidArtifact(text, 'it is no percent-encoded key')
   }
 }

@@ -46,7 +46,7 @@ export class TreePlan {
     const path = name.replace(/^(\.\/+)+/, '').replace(/\/+$/, '')
     if (kind === 'directory' && (path === '' || path === '.')) return ''
     const problem = pathProblem(path) ?? this.#conflict(kind, path)
-    if (problem !== undefined) throw invalid(name, problem)
+    if (problem !== undefined) throw invalidArtifact(name, problem)
     if (kind === 'file') this.#paths.add(path)
     else this.#folders.add(path)
     for (const parent of parentsOf(path)) this.#folders.add(parent)
@@ -103,7 +103,7 @@ function isPlain(part: string): boolean {
 }
 
 /** Builds the error ARTIFACT_INVALID for a name that an archive, a bucket or a folder gives. */
-export function invalid(name: string, problem: string): ServeError {
+export function invalidArtifact(name: string, problem: string): ServeError {
   return new ServeError('ARTIFACT_INVALID', `"${show(name)}" is refused: ${problem}`)
 }
 

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { Clock, Secret } from '@tutti/chassis'
+import type { Clock, SecretText } from '@tutti/chassis'
 import { type BucketApi, type BucketPage, encode, parseSize } from '../fetch/bucket.ts'
 import { readElements, readTag } from '../fetch/bucket-xml.ts'
 import type { HttpHeaders } from '../fetch/http-get.ts'
@@ -12,7 +12,7 @@ const DENIED = /^(PublicAccessNotPermitted|AccountIsDisabled|AuthenticationFaile
 export interface AzureAccount {
   readonly account: string
   /** Key of the account, in base64. Without a key and a token, requests are not signed. */
-  readonly key?: Secret
+  readonly key?: SecretText
   /** Gives the token of a request. */
   readonly token?: () => Promise<string>
   /** Address of the server that has the account's containers; Azure's if absent. */

@@ -1,4 +1,4 @@
-import { Secret } from '@tutti/chassis'
+import { SecretText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { RepositoryUri } from '../repository-uri.ts'
 import type { AzureAccount } from './as-api.ts'
@@ -9,7 +9,7 @@ import {
   tokenSender,
 } from './cloud-tokens.ts'
 import {
-  type Environment,
+  type EnvironmentVariables,
   readCredentialEntry,
   readEndpoint,
   settingRefusal,
@@ -27,13 +27,13 @@ interface FoundAccount extends Omit<AzureAccount, 'token'> {
 /** Finds the account of a repository in Azure, with the key or the tokens for its requests. */
 export class AzureCredentials {
   readonly #at: Address
-  readonly #env: Environment
+  readonly #env: EnvironmentVariables
   readonly #identity: CloudIdentity | undefined
   #opened: { readonly key: string; readonly source: Promise<TokenSource> } | undefined
 
   constructor(
     at: Address,
-    o: { readonly env: Environment; readonly identity: CloudIdentity | undefined },
+    o: { readonly env: EnvironmentVariables; readonly identity: CloudIdentity | undefined },
   ) {
     this.#at = at
     this.#env = o.env
@@ -82,7 +82,10 @@ function fieldOf({ kind }: AzureIdentity): string {
  *
  * @throws ServeError SETTING_INVALID that names the variable, never a value.
  */
-export async function readAzureAccount(at: Address, env: Environment): Promise<FoundAccount> {
+export async function readAzureAccount(
+  at: Address,
+  env: EnvironmentVariables,
+): Promise<FoundAccount> {
   const found = await readSettings(at, env)
   const account = found.account.value || at.account
   // It becomes a part of a host's name.
@@ -96,7 +99,7 @@ export async function readAzureAccount(at: Address, env: Environment): Promise<F
   const type = toType(found.type)
   const endpoint = readEndpoint('AZURE_STORAGE_SERVICE_ENDPOINT', env)
   const common = { account, ...(endpoint !== undefined && { endpoint }) }
-  if (key && type !== 'default') return { ...common, key: new Secret(key) }
+  if (key && type !== 'default') return { ...common, key: new SecretText(key) }
   const identity = type === 'key' ? undefined : readIdentity(env, type)
   return { ...common, ...(identity !== undefined && { identity }) }
 }
@@ -115,7 +118,7 @@ interface Setting {
 
 async function readSettings(
   at: Address,
-  env: Environment,
+  env: EnvironmentVariables,
 ): Promise<Readonly<Record<'account' | 'key' | 'type', Setting>>> {
   const entry = await readCredentialEntry(at, env)
   const named = textsOf(entry)
@@ -134,7 +137,10 @@ async function readSettings(
  * The identity of the process, in the order of Azure's libraries. The machine is asked only if that is wanted, or if a variable says that it
  * has an answer: elsewhere every start would wait for it.
  */
-function readIdentity(env: Environment, type: 'default' | undefined): AzureIdentity | undefined {
+function readIdentity(
+  env: EnvironmentVariables,
+  type: 'default' | undefined,
+): AzureIdentity | undefined {
   const { AZURE_CLIENT_SECRET: secret, AZURE_FEDERATED_TOKEN_FILE: tokenFile } = env
   const clientId = env['AZURE_CLIENT_ID'] || undefined
   if (!secret && !tokenFile) {
@@ -151,6 +157,6 @@ function readIdentity(env: Environment, type: 'default' | undefined): AzureIdent
   const ids = { tenantId: wanted('AZURE_TENANT_ID'), clientId: wanted('AZURE_CLIENT_ID') }
   const authorityHost = readEndpoint('AZURE_AUTHORITY_HOST', env)?.href
   const common = { ...ids, authorityHost }
-  if (secret) return { kind: 'secret', ...common, secret: new Secret(secret) }
+  if (secret) return { kind: 'secret', ...common, secret: new SecretText(secret) }
   return { kind: 'workload', ...common, tokenFile: tokenFile ?? '' }
 }

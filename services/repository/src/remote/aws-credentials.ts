@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import { Secret } from '@tutti/chassis'
+import { SecretText } from '@tutti/chassis'
 import type { FetchCredentials } from '../fetch/credentials.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
 import {
-  type Environment,
+  type EnvironmentVariables,
   readCredentialEntry,
   readEndpoint,
   readIfThere,
@@ -20,7 +20,7 @@ import {
  */
 export async function readAwsCredentials(
   at: Extract<RepositoryUri, { readonly kind: 's3' }>,
-  env: Environment,
+  env: EnvironmentVariables,
 ): Promise<FetchCredentials> {
   const named = textsOf(await readCredentialEntry(at, env))
   const file = await readProfile(named['profile'] || env['AWS_PROFILE'] || 'default', env)
@@ -42,7 +42,7 @@ export async function readAwsCredentials(
 
 type Keys = ReturnType<typeof toKeys>
 
-function toKeys(from: Environment, id: string, secret: string, token: string) {
+function toKeys(from: EnvironmentVariables, id: string, secret: string, token: string) {
   return { id: from[id], secret: from[secret], token: from[token] }
 }
 
@@ -51,12 +51,12 @@ function toAws(keys: Keys | undefined): Pick<FetchCredentials, 'aws'> {
   const { id: accessKeyId, secret, token } = keys
   if (!secret) throw settingRefusal('AWS_SECRET_ACCESS_KEY', 'is missing')
   if (!/^[!-~]+$/.test(accessKeyId)) throw settingRefusal('AWS_ACCESS_KEY_ID', 'is no key')
-  const sessionToken = token ? { sessionToken: new Secret(token) } : {}
-  return { aws: { accessKeyId, secretAccessKey: new Secret(secret), ...sessionToken } }
+  const sessionToken = token ? { sessionToken: new SecretText(token) } : {}
+  return { aws: { accessKeyId, secretAccessKey: new SecretText(secret), ...sessionToken } }
 }
 
 /** Reads what AWS's files say of a profile; nothing where they are not there. */
-async function readProfile(profile: string, env: Environment): Promise<Texts> {
+async function readProfile(profile: string, env: EnvironmentVariables): Promise<Texts> {
   const home = join(env['HOME'] ?? '/root', '.aws')
   const config = await readIni(env['AWS_CONFIG_FILE'] ?? join(home, 'config'))
   const keys = await readIni(env['AWS_SHARED_CREDENTIALS_FILE'] ?? join(home, 'credentials'))

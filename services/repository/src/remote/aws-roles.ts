@@ -1,10 +1,10 @@
-import { type Clock, Secret } from '@tutti/chassis'
+import { type Clock, SecretText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readTag } from '../fetch/bucket-xml.ts'
 import type { FetchCredentials } from '../fetch/credentials.ts'
-import { type HttpAnswer, HttpClient, toStatusFailure } from '../fetch/http-get.ts'
+import { HttpClient, type StreamedAnswer, toStatusFailure } from '../fetch/http-get.ts'
 import {
-  type Environment,
+  type EnvironmentVariables,
   readEndpoint,
   readSetting,
   settingRefusal,
@@ -35,11 +35,11 @@ const MAX_ANSWER = 64 * 1024
  * machine. Keys are kept until five minutes before they expire.
  */
 export class AwsRoles {
-  readonly #env: Environment
+  readonly #env: EnvironmentVariables
   readonly #clock: Pick<Clock, 'epochMs'>
   readonly #kept: Kept<AwsKeys | undefined>
 
-  constructor(o: { readonly env: Environment; readonly clock: Pick<Clock, 'epochMs'> }) {
+  constructor(o: { readonly env: EnvironmentVariables; readonly clock: Pick<Clock, 'epochMs'> }) {
     this.#env = o.env
     this.#clock = o.clock
     this.#kept = new Kept(o.clock)
@@ -160,7 +160,7 @@ export class AwsRoles {
     return this.#taken(answer, textsOf(parseMembers(text)))
   }
 
-  #taken({ url }: HttpAnswer, found: Texts): Keys {
+  #taken({ url }: StreamedAnswer, found: Texts): Keys {
     const { AccessKeyId = '', SecretAccessKey = '', Token = '', Expiration = '' } = found
     const isWhole = [AccessKeyId, SecretAccessKey, Token].every((text) => /^[!-~]+$/.test(text))
     const endsMs = Date.parse(Expiration)
@@ -168,16 +168,16 @@ export class AwsRoles {
       const text = `'${url.href}' answered without keys, or their time`
       throw new ServeError('ARTIFACT_UNAVAILABLE', text)
     }
-    const secretAccessKey = new Secret(SecretAccessKey)
+    const secretAccessKey = new SecretText(SecretAccessKey)
     return {
-      value: { accessKeyId: AccessKeyId, secretAccessKey, sessionToken: new Secret(Token) },
+      value: { accessKeyId: AccessKeyId, secretAccessKey, sessionToken: new SecretText(Token) },
       untilMs: endsMs - MARGIN_MS,
     }
   }
 }
 
 /** Converts a refusal to an error: what AWS refuses with any status of a client's fault, it refuses again. */
-function refused(answer: HttpAnswer, detail = 'asked for keys of AWS'): ServeError {
+function refused(answer: StreamedAnswer, detail = 'asked for keys of AWS'): ServeError {
   const { message } = toStatusFailure(answer, detail)
   const isDenied = answer.status >= 400 && answer.status < 500 && answer.status !== 429
   return new ServeError(isDenied ? 'ARTIFACT_DENIED' : 'ARTIFACT_UNAVAILABLE', message)

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Secret } from '@tutti/chassis'
+import type { SecretText } from '@tutti/chassis'
 import { HttpClient, type HttpHeaders } from '../fetch/http-get.ts'
 
 /** A request that a cloud's library sends on its way to a token. */
@@ -44,7 +44,7 @@ export type AzureIdentity =
       readonly kind: 'secret'
       readonly tenantId: string
       readonly clientId: string
-      readonly secret: Secret
+      readonly secret: SecretText
       readonly authorityHost: string | undefined
     }
   | {

@@ -1,9 +1,9 @@
 import { ServeError } from '@tutti/errors'
-import { readBounded } from '../bounded-read.ts'
+import { readBoundedText } from '../bounded-read.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
 import { membersOf, parseMembers } from './json-members.ts'
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export type EnvironmentVariables = Readonly<Record<string, string | undefined>>
 export type Texts = Readonly<Record<string, string>>
 
 const MAX_BYTES = 1024 * 1024
@@ -18,11 +18,11 @@ const FIELD = 'TRITON_CLOUD_CREDENTIAL_PATH'
  */
 export async function readCredentialEntry(
   { kind, uri }: Pick<RepositoryUri, 'kind' | 'uri'>,
-  env: Environment,
+  env: EnvironmentVariables,
 ): Promise<unknown> {
   const path = env[FIELD]
   if (!path) return undefined
-  const file = parseJson(await readSetting(FIELD, path), { field: FIELD, path })
+  const file = parseCredentialJson(await readSetting(FIELD, path), { field: FIELD, path })
   const [found] = Object.entries(membersOf(membersOf(file)[kind]))
     .filter(([name]) => uri.startsWith(name))
     .toSorted(([a], [b]) => b.length - a.length)
@@ -38,7 +38,7 @@ export function textsOf(entry: unknown): Texts {
 /** Reads the file that a setting names. @throws ServeError SETTING_INVALID that names the setting and the file. */
 export async function readSetting(field: string, path: string): Promise<string> {
   try {
-    return await readBounded(path, MAX_BYTES)
+    return await readBoundedText(path, MAX_BYTES)
   } catch (error) {
     const { message } = ServeError.from(error)
     throw settingRefusal(field, `names '${path}', which cannot be read: ${message}`)
@@ -48,7 +48,7 @@ export async function readSetting(field: string, path: string): Promise<string> 
 /** Reads a file that may be absent. @returns '' then. @throws ServeError SETTING_INVALID */
 export async function readIfThere(path: string): Promise<string> {
   try {
-    return await readBounded(path, MAX_BYTES)
+    return await readBoundedText(path, MAX_BYTES)
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
     throw settingRefusal(path, `cannot be read: ${ServeError.from(error).message}`)
@@ -56,7 +56,7 @@ export async function readIfThere(path: string): Promise<string> {
 }
 
 /** Parses the JSON of the file that a setting names. @throws ServeError SETTING_INVALID, without the file's content. */
-export function parseJson(
+export function parseCredentialJson(
   text: string,
   { field, path }: { readonly field: string; readonly path: string },
 ): Readonly<Record<string, unknown>> {
@@ -74,7 +74,7 @@ export const WITHOUT_LIBRARIES =
  *
  * @throws ServeError SETTING_INVALID if it is no URL.
  */
-export function readEndpoint(field: string, env: Environment): URL | undefined {
+export function readEndpoint(field: string, env: EnvironmentVariables): URL | undefined {
   const text = env[field]
   if (!text) return undefined
   const url = /^https?:\/\//.test(text) ? URL.parse(text) : null

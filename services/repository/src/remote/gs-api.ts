@@ -1,5 +1,5 @@
 import { type BucketApi, type BucketPage, encode, parseSize } from '../fetch/bucket.ts'
-import { invalid } from '../fetch/tree-plan.ts'
+import { invalidArtifact } from '../fetch/tree-plan.ts'
 import { membersOf, parseMembers } from './json-members.ts'
 
 const ENDPOINT = new URL('https://storage.googleapis.com')
@@ -63,7 +63,8 @@ function toObject(item: unknown) {
   const { name, size, generation, contentEncoding } = membersOf(item)
   const key = toText(name)
   // It is sent unpacked, so that nothing says whether it came whole.
-  if (contentEncoding === 'gzip') throw invalid(key, 'it is stored with Content-Encoding gzip')
+  if (contentEncoding === 'gzip')
+    throw invalidArtifact(key, 'it is stored with Content-Encoding gzip')
   return { key, tag: toText(generation), sizeBytes: parseSize(key, toText(size)) }
 }
 

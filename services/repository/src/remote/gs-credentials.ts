@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { type HttpAnswer, HttpClient, toStatusFailure } from '../fetch/http-get.ts'
+import { HttpClient, type StreamedAnswer, toStatusFailure } from '../fetch/http-get.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
 import { type CloudIdentity, type TokenSource, tokenSender } from './cloud-tokens.ts'
 import {
-  type Environment,
-  parseJson,
+  type EnvironmentVariables,
+  parseCredentialJson,
   readCredentialEntry,
   readIfThere,
   readSetting,
@@ -43,7 +43,7 @@ const MAX_ANSWER = 64 * 1024
  */
 export class GoogleCredentials {
   readonly #at: Extract<RepositoryUri, { readonly kind: 'gs' }>
-  readonly #env: Environment
+  readonly #env: EnvironmentVariables
   readonly #clock: Pick<Clock, 'epochMs'>
   readonly #identity: CloudIdentity | undefined
   readonly #kept: Kept<string | undefined>
@@ -53,7 +53,7 @@ export class GoogleCredentials {
   constructor(
     at: Extract<RepositoryUri, { readonly kind: 'gs' }>,
     o: {
-      readonly env: Environment
+      readonly env: EnvironmentVariables
       readonly clock: Pick<Clock, 'epochMs'>
       readonly identity: CloudIdentity | undefined
     },
@@ -109,7 +109,7 @@ export class GoogleCredentials {
 
   /** The library's token of a file. What the library refuses is a setting that is wrong. */
   async #ofFile({ path, by, text }: CredentialFile): Promise<TokenSource> {
-    const key = parseJson(text, { field: by, path })
+    const key = parseCredentialJson(text, { field: by, path })
     const identity = this.#identity
     if (identity === undefined) {
       throw settingRefusal(by, `names '${path}', which ${WITHOUT_LIBRARIES}`)
@@ -152,7 +152,7 @@ export class GoogleCredentials {
     return await this.#taken(client, answer)
   }
 
-  async #taken(client: HttpClient, answer: HttpAnswer): Promise<Token> {
+  async #taken(client: HttpClient, answer: StreamedAnswer): Promise<Token> {
     if (answer.status !== 200) throw refused(answer)
     const text = await client.text(answer, 'a token', MAX_ANSWER)
     const { access_token: value, expires_in: seconds } = parseMembers(text) ?? {}
@@ -164,6 +164,6 @@ export class GoogleCredentials {
   }
 }
 
-function refused(answer: HttpAnswer): ServeError {
+function refused(answer: StreamedAnswer): ServeError {
   return toStatusFailure(answer, 'asked for a token of Google')
 }

@@ -8,7 +8,7 @@ import { AzureCredentials } from './as-credentials.ts'
 import { readAwsCredentials } from './aws-credentials.ts'
 import { AwsRoles } from './aws-roles.ts'
 import type { CloudIdentity } from './cloud-tokens.ts'
-import { type Environment, readEndpoint } from './credential-file.ts'
+import { type EnvironmentVariables, readEndpoint } from './credential-file.ts'
 import { gsApi } from './gs-api.ts'
 import { GoogleCredentials } from './gs-credentials.ts'
 
@@ -30,7 +30,7 @@ export function bucketOpener(
     clock,
     identity,
   }: {
-    readonly env: Environment
+    readonly env: EnvironmentVariables
     readonly clock: Clock
     readonly identity: CloudIdentity | undefined
   },

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, verify } from 'node:crypto'
 import { type IncomingMessage, type OutgoingHttpHeaders, request as sendRequest } from 'node:http'
 import { env } from 'node:process'
-import { Secret, systemClock } from '@tutti/chassis'
+import { SecretText, systemClock } from '@tutti/chassis'
 import { onFreePort, startProcess } from '@tutti/chassis/testing'
 import { signShared } from '../remote/as-api.ts'
 import type { CloudIdentity } from '../remote/cloud-tokens.ts'
@@ -183,7 +183,7 @@ export async function azuriteCloud(o: { readonly token?: string } = {}): Promise
   const listens = /successfully listens on http:\/\/127\.0\.0\.1:(\d+)/
   const line = await server.waitForLine((text) => listens.test(text))
   const port = Number(listens.exec(line)?.[1])
-  const account = { account: AZURITE.account, key: new Secret(AZURITE.key) }
+  const account = { account: AZURITE.account, key: new SecretText(AZURITE.key) }
   const write = async (
     method: string,
     path: string,

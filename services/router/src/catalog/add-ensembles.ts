@@ -1,7 +1,13 @@
 import { findDependencies, orderEnsembles } from '@tutti/ensemble'
 import type { ModelConfig } from '@tutti/model-config'
 import type { CatalogEnsemble, CatalogEntries } from './catalog.ts'
-import { type Before, invalid, planned, refused, unloaded } from './ensemble-entry.ts'
+import {
+  type Before,
+  invalidEnsemble,
+  planned,
+  refusedEnsemble,
+  unloaded,
+} from './ensemble-entry.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { remembered } from './remembered.ts'
 
@@ -72,8 +78,8 @@ function toEntry(entries: CatalogEntries, wanted: Wanted, o: Before): CatalogEns
   if (source.isUnloaded === true) return unloaded(source)
   let next: CatalogEnsemble
   if (config !== undefined) next = planned(entries, source, config, o)
-  else if (cycle !== undefined) next = invalid(source, o, cycle)
-  else next = refused(source, source.reason)
+  else if (cycle !== undefined) next = invalidEnsemble(source, o, cycle)
+  else next = refusedEnsemble(source, source.reason)
   if (next.plan !== undefined || served === undefined) return next
   const kept = served === source ? undefined : keep(entries, served, next, o)
   return kept ?? { ...next, source: served }

@@ -166,7 +166,7 @@ export function resolveSteps(
 }
 
 /** Tells whether an entry has a READY version, which requests reach. */
-export function isReady(entry: CatalogModel | CatalogEnsemble | undefined): boolean {
+export function hasReadyVersion(entry: CatalogModel | CatalogEnsemble | undefined): boolean {
   return entry?.versions.some((v) => v.state === 'READY') ?? false
 }
 
@@ -180,7 +180,7 @@ export function whyNotServed(entry: CatalogModel | CatalogEnsemble): string {
 function refuseLost(catalog: Catalog, name: string, version: number | undefined): void {
   const entry = catalog.models.get(name)
   if (entry === undefined) return
-  if (version === undefined && isReady(entry)) return
+  if (version === undefined && hasReadyVersion(entry)) return
   const found =
     version === undefined
       ? entry.versions.findLast((v) => v.lost !== undefined)

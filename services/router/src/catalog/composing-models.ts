@@ -5,7 +5,7 @@ import type { CatalogEnsemble, CatalogEntries, CatalogModel, CatalogVersion } fr
 import type { EnsembleSource } from './ensemble-source.ts'
 
 /** Lists the models that an ensemble is composed of and that no step has ever described. Nested ensembles are included. */
-export function findMissing(entries: CatalogEntries, config: ModelConfig): readonly string[] {
+export function findMissingModels(entries: CatalogEntries, config: ModelConfig): readonly string[] {
   const missing = findDependencies(config).flatMap((model) => {
     const entry = entries.get(model)
     if (entry === undefined) return [model]

@@ -14,7 +14,7 @@ import type {
   CatalogModel,
   CatalogVersion,
 } from './catalog.ts'
-import { findLost, findMissing, inheritLabels, toComposing } from './composing-models.ts'
+import { findLost, findMissingModels, inheritLabels, toComposing } from './composing-models.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 import { signatureKey } from './signature-key.ts'
 
@@ -26,7 +26,7 @@ export interface Before {
 
 /**
  * Makes the entry of an ensemble by planning it with the models that there are now. If it does not fit them, the entry is that
- * of `invalid`.
+ * of `invalidEnsemble`.
  */
 export function planned(
   entries: CatalogEntries,
@@ -62,8 +62,8 @@ export function planned(
   } catch (error) {
     const { message, reason } = ServeError.from(error)
     const isWaiting = reason === 'ENSEMBLE_DEPENDENCY'
-    const missing = isWaiting ? findMissing(entries, config) : []
-    return invalid(source, o, message, { isWaiting, missing })
+    const missing = isWaiting ? findMissingModels(entries, config) : []
+    return invalidEnsemble(source, o, message, { isWaiting, missing })
   }
 }
 
@@ -91,7 +91,7 @@ type Lacks = Pick<CatalogEnsemble, 'isWaiting' | 'missing'>
 const NOTHING_MISSING: Lacks = { isWaiting: false, missing: [] }
 
 /** Makes the entry of an ensemble that cannot be served with the models that there are now. */
-export function invalid(
+export function invalidEnsemble(
   source: EnsembleSource,
   { previous, takesDown }: Before,
   message: string,
@@ -99,7 +99,7 @@ export function invalid(
 ): CatalogEnsemble {
   const before = previous.models.get(source.name)
   const wasValid = before?.kind === 'ensemble' && before.versions.length > 0
-  return takesDown && wasValid ? unloaded(source, message) : refused(source, message, lacks)
+  return takesDown && wasValid ? unloaded(source, message) : refusedEnsemble(source, message, lacks)
 }
 
 /**
@@ -123,7 +123,7 @@ export function unloaded(source: EnsembleSource, cause?: string): CatalogEnsembl
 }
 
 /** Makes the entry of an ensemble that was never valid, and so was never loaded. It is listed by name, with the reason. */
-export function refused(
+export function refusedEnsemble(
   { name, labels, lacksVersion, config }: EnsembleSource,
   reason: string,
   lacks = NOTHING_MISSING,

@@ -49,7 +49,7 @@ export async function readEnsembles(
   for (const model of models) {
     try {
       const config = ensembleConfig(model)
-      if (config !== undefined) sources.push(await readEnsemble(model, config))
+      if (config !== undefined) sources.push(await readEnsembleSource(model, config))
     } catch (error) {
       sources.push(unreadableSource(model.name, ServeError.from(error).message))
     }
@@ -66,7 +66,7 @@ function ensembleConfig(model: RepositoryModel): ModelConfig | undefined {
 }
 
 /** Reads one ensemble. A fault is not thrown: it becomes the `reason` of the source. */
-export async function readEnsemble(
+export async function readEnsembleSource(
   model: RepositoryModel,
   parsed: ModelConfig,
 ): Promise<EnsembleSource> {

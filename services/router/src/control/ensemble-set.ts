@@ -3,7 +3,7 @@ import type { OpenedModel } from '@tutti/repository'
 import { type EnsembleSource, unreadableSource } from '../catalog/ensemble-source.ts'
 
 /** An ensemble as it was read last, with the digests of what was read. */
-export interface ReadEnsemble extends Pick<OpenedModel, 'digest' | 'filesDigest'> {
+export interface WantedEnsemble extends Pick<OpenedModel, 'digest' | 'filesDigest'> {
   readonly source: EnsembleSource
 }
 
@@ -12,7 +12,7 @@ const MAX_UNLOADED = 1024
 
 /** The ensembles that are wanted, valid or not, and the ensembles that were unloaded. */
 export class EnsembleSet {
-  readonly #wanted = new Map<string, ReadEnsemble>()
+  readonly #wanted = new Map<string, WantedEnsemble>()
   readonly #unloaded = new Map<string, EnsembleSource>()
 
   /** Ensembles for the router: those that are wanted, and those that are only listed. */
@@ -45,7 +45,7 @@ export class EnsembleSet {
    * Adds or replaces an ensemble. An ensemble that did not change stays the same object, because plans are kept by its
    * identity.
    */
-  add(read: ReadEnsemble): void {
+  add(read: WantedEnsemble): void {
     const { source, digest } = read
     this.#unloaded.delete(source.name)
     const known = this.#wanted.get(source.name)
@@ -56,7 +56,7 @@ export class EnsembleSet {
   /**
    * Returns the wanted ensemble of a name if its files are still the same, with the configuration that a load request gave it.
    */
-  kept(name: string, filesDigest: string): ReadEnsemble | undefined {
+  kept(name: string, filesDigest: string): WantedEnsemble | undefined {
     const known = this.#wanted.get(name)
     return known?.filesDigest === filesDigest ? known : undefined
   }

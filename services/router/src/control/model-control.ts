@@ -10,10 +10,10 @@ import {
   pollFailed,
   versionFailures,
 } from '@tutti/serving'
-import { isReady } from '../catalog/catalog.ts'
+import { hasReadyVersion } from '../catalog/catalog.ts'
 import { ensembleStays, loadEnded, unloadRequested } from '../log-events.ts'
 import type { ServedView } from '../view/served-view.ts'
-import { dependenciesOf, EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
+import { dependenciesOf, EnsembleSet, type WantedEnsemble } from './ensemble-set.ts'
 import { Operations } from './operations.ts'
 import { type ReadModels, readModels } from './read-models.ts'
 
@@ -158,7 +158,7 @@ export class RepositoryControl implements ModelControl {
   ): Promise<ServeError | undefined> {
     const { router, hosts } = this.#dependencies
     if (this.#operations.isOvertaken(name, operation)) return loadOvertaken(name)
-    const isKept = this.#overridden.has(name) && isReady(router.view.find(name))
+    const isKept = this.#overridden.has(name) && hasReadyVersion(router.view.find(name))
     if (asked === undefined && isKept) return undefined
     try {
       await hosts?.load(name, asked?.parameters)
@@ -194,7 +194,7 @@ export class RepositoryControl implements ModelControl {
     for (const name of models) await this.#dependencies.hosts?.unload(name)
   }
 
-  #take(read: ReadEnsemble, failures: Map<string, ServeError>): void {
+  #take(read: WantedEnsemble, failures: Map<string, ServeError>): void {
     const { name, reason, lacksVersion } = read.source
     if (reason === '') {
       this.#ensembles.add(read)
@@ -242,7 +242,7 @@ export class RepositoryControl implements ModelControl {
     const entry = this.#dependencies.router.view.find(name)
     const pending = entry?.kind === 'ensemble' ? entry.pending : undefined
     if (pending !== undefined) return loadFailed(name, whyNot(pending))
-    if (!isReady(entry)) return loadFailed(name, whyNot(entry))
+    if (!hasReadyVersion(entry)) return loadFailed(name, whyNot(entry))
     // As measured on Triton 2.51: what it is composed of serves on, but not as it is on disk.
     const stale = this.#closureOf(name).find(
       (model) => failures.get(model)?.reason === 'MODEL_POLL_FAILED',

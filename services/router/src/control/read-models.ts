@@ -3,13 +3,13 @@ import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import type { ModelKind, ModelRepository } from '@tutti/repository'
 import { type LoadParameters, pollFailed } from '@tutti/serving'
-import { readEnsemble } from '../catalog/ensemble-source.ts'
-import { dependenciesOf, type EnsembleSet, type ReadEnsemble } from './ensemble-set.ts'
+import { readEnsembleSource } from '../catalog/ensemble-source.ts'
+import { dependenciesOf, type EnsembleSet, type WantedEnsemble } from './ensemble-set.ts'
 
 /** The ensembles and models that a load of some names includes. */
 export interface ReadModels {
   /** Ensembles among the names, and the ensembles that these contain. */
-  readonly ensembles: ReadonlyMap<string, ReadEnsemble>
+  readonly ensembles: ReadonlyMap<string, WantedEnsemble>
   /** Names of all other models that were named or are needed. */
   readonly models: ReadonlySet<string>
   /** Errors of the ensembles that could not be read, by name. */
@@ -36,7 +36,7 @@ export async function readModels(
   names: readonly string[],
   o: ReadOptions,
 ): Promise<ReadModels> {
-  const ensembles = new Map<string, ReadEnsemble>()
+  const ensembles = new Map<string, WantedEnsemble>()
   const models = new Set<string>()
   const failures = new Map<string, ServeError>()
   const reached = new Set(names)
@@ -82,7 +82,7 @@ async function readOne(
   repository: Pick<ModelRepository, 'take'>,
   name: string,
   { parameters, known, rules }: ReadOptions,
-): Promise<ReadEnsemble | undefined> {
+): Promise<WantedEnsemble | undefined> {
   const { model, digest, filesDigest, release } = await repository.take(name, parameters)
   try {
     const kept = parameters === undefined ? known.kept(name, filesDigest) : undefined
@@ -93,7 +93,7 @@ async function readOne(
       const text = `${model.configPath}: it has no ensemble_scheduling, and there is no model file`
       throw new ServeError('CONFIG_INVALID', text, { details: { model: name } })
     }
-    const source = await readEnsemble(model, config)
+    const source = await readEnsembleSource(model, config)
     // A load request with a configuration of its own is about another graph.
     const own = parameters?.config === undefined ? rules?.get(name) : undefined
     return { source: own === undefined ? source : { ...source, rules: own }, digest, filesDigest }

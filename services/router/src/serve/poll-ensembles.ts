@@ -1,7 +1,11 @@
 import type { Clock, Logger } from '@tutti/chassis'
-import { ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
+import {
+  ModelRepository,
+  pollRepository,
+  RepositoryWatch,
+  repositoryUnreadable,
+} from '@tutti/repository'
 import { RepositoryControl } from '../control/model-control.ts'
-import { repositoryUnreadable } from '../log-events.ts'
 import type { Router } from '../router.ts'
 import type { RouterFlags } from './router-flags.ts'
 

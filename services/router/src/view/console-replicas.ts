@@ -15,7 +15,7 @@ const IDLE = 'no new requests go there: it drains, or this revision was not acce
 const FOREIGN = 'the replica shares no version of the protocol with this router'
 
 /** Lists the replicas that know some of the models, whether they serve them or not, as this router sees them. */
-export function readReplicas(
+export function listReplicas(
   models: ReadonlySet<string>,
   { members, directory, foreign, reachedOver }: KnownMembers,
 ): readonly ConsoleReplica[] {

@@ -21,7 +21,7 @@ import {
 } from '../catalog/catalog.ts'
 import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 import { catalogChanged } from '../log-events.ts'
-import { readReplicas } from './console-replicas.ts'
+import { listReplicas } from './console-replicas.ts'
 import { type Revisions, StepMembers, type StepQuestions } from './step-members.ts'
 
 export interface ServedViewOptions {
@@ -101,7 +101,7 @@ export class ServedView {
   ): readonly ConsoleReplica[] {
     const { directory } = this.#options
     const members = this.#members
-    return readReplicas(models, { members, directory, foreign: this.#foreign, reachedOver })
+    return listReplicas(models, { members, directory, foreign: this.#foreign, reachedOver })
   }
 
   get entries(): readonly (CatalogModel | CatalogEnsemble)[] {

@@ -22,12 +22,12 @@ export interface Grant {
 export type Proof =
   /** SHA-256 of a bearer token, in hex. */
   | { readonly tokenSha256: string }
-  | { readonly serviceAccount: ServiceAccount }
+  | { readonly serviceAccount: ServiceAccountProof }
   /** A name in the certificate of the client, as readClientCertificate gives it. */
   | { readonly certificate: string }
 
 /** The ServiceAccount whose token proves an identity, and the audience that the token must have. */
-export interface ServiceAccount {
+export interface ServiceAccountProof {
   readonly namespace: string
   readonly name: string
   readonly audience: string

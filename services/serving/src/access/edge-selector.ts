@@ -6,7 +6,12 @@ import type { BackendSelector, InferenceBackend } from '../backend/inference-bac
 import { AccessBackend } from './access-backend.ts'
 import type { AccessCounts, AccessLog } from './access-log.ts'
 import { denied, followGrants } from './access-selector.ts'
-import { CallerCredentials, type Grant, type Proof, type ServiceAccount } from './credentials.ts'
+import {
+  CallerCredentials,
+  type Grant,
+  type Proof,
+  type ServiceAccountProof,
+} from './credentials.ts'
 import { type Quota, QuotaMeters } from './quota-meter.ts'
 import { ServiceAccountTokens, type TokenIssuer } from './service-account-tokens.ts'
 
@@ -25,7 +30,7 @@ export interface EdgeIdentity {
   /** SHA-256, in hex, of a bearer token that proves the identity. */
   readonly tokenSha256?: string | undefined
   /** ServiceAccount whose tokens prove the identity. */
-  readonly serviceAccount?: ServiceAccount | undefined
+  readonly serviceAccount?: ServiceAccountProof | undefined
   readonly quota?: Quota | undefined
 }
 

@@ -17,8 +17,8 @@ import type { ExecutionContext } from './execution-context.ts'
 import { ReaderLag } from './reader-lag.ts'
 import {
   cancelError,
-  deadlineError,
   engineError,
+  requestDeadlineError,
   unansweredError,
   undeclaredError,
 } from './request-errors.ts'
@@ -157,7 +157,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     options.signal.addEventListener('abort', this.#onAbort)
     this.deadlineAt = options.deadlineAt ?? Number.POSITIVE_INFINITY
     if (options.deadlineAt !== undefined) {
-      const late = (): void => owner.abandon(this, deadlineError(request))
+      const late = (): void => owner.abandon(this, requestDeadlineError(request))
       const delayMs = Math.max(0, options.deadlineAt - this.acceptedAt)
       this.#clearTimer = context.clock.setTimer(delayMs, late)
     }

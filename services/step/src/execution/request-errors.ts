@@ -7,7 +7,7 @@ export function cancelError(reason: unknown): ServeError {
   return new ServeError('CANCELLED', '', { cause: reason })
 }
 
-export function deadlineError({ context }: StepRequest): ServeError {
+export function requestDeadlineError({ context }: StepRequest): ServeError {
   const text = `${requestPrefix(context.id)}the time of the request is over`
   return new ServeError('DEADLINE_EXCEEDED', text)
 }

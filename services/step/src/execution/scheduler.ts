@@ -10,7 +10,7 @@ import {
 } from '@tutti/tensor'
 import { Execution, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
-import { cancelError, deadlineError, stoppedError, stoppingError } from './request-errors.ts'
+import { cancelError, requestDeadlineError, stoppedError, stoppingError } from './request-errors.ts'
 import type {
   Checked,
   ExecutionOwner,
@@ -87,7 +87,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     const { request, options, acceptedAt, deadlineAt } = scheduled
     if (this.#isStopping) return stoppingError(request)
     if (options.signal.aborted) return cancelError(options.signal.reason)
-    if (deadlineAt <= acceptedAt) return deadlineError(request)
+    if (deadlineAt <= acceptedAt) return requestDeadlineError(request)
     return this.#wait(scheduled)
   }
 
@@ -136,7 +136,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     for (const scheduled of taken) {
       this.#dequeued(scheduled)
       // The deadline's own timer may be late; what is over is never executed.
-      if (scheduled.deadlineAt <= now) scheduled.refuse(deadlineError(scheduled.request))
+      if (scheduled.deadlineAt <= now) scheduled.refuse(requestDeadlineError(scheduled.request))
     }
     // The answer to one request may have ended another of this batch: two steps of one ensemble request.
     const requests = taken.filter((scheduled) => !scheduled.isAnswered)

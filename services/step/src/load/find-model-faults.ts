@@ -15,7 +15,7 @@ import {
   resolveModelFile,
   versionDirectory,
 } from '@tutti/repository'
-import { completeVersion, type PreparedModel, readConfig } from './prepare-model.ts'
+import { completeVersion, type PreparedModel, readModelConfig } from './prepare-model.ts'
 import { requireSupported } from './supported-settings.ts'
 
 /** The configuration and the faults that the files of a model show, without a load. */
@@ -45,7 +45,7 @@ export async function findModelFaults(
     }
   }
   const reading = { engines: withoutCode(engines), autoComplete: true, devices: NO_DEVICES }
-  const read = await attempt(() => readConfig(model, reading))
+  const read = await attempt(() => readModelConfig(model, reading))
   if (read === undefined) return faults.length === 0 ? undefined : { faults }
   const versions = chooseVersions(read.config.version_policy, model.versions)
   const completed = await completedOf(read, versions, reading, faults)

@@ -60,7 +60,7 @@ export async function prepareModel(
   model: RepositoryModel,
   o: PrepareOptions,
 ): Promise<PreparedModel | undefined> {
-  const prepared = await readConfig(model, o)
+  const prepared = await readModelConfig(model, o)
   if (prepared === undefined) return undefined
   const { config } = prepared
   // The engine may say a batch size where none is written; each version is validated with its own.
@@ -110,7 +110,7 @@ export async function completeVersion(
  *
  * @returns undefined for an ensemble.
  */
-export async function readConfig(
+export async function readModelConfig(
   model: RepositoryModel,
   o: PrepareOptions,
 ): Promise<PreparedModel | undefined> {

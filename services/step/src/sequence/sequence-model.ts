@@ -22,7 +22,7 @@ interface SequencePlaces {
   endEarly(sequence: Sequence<unknown>, error: ServeError): void
 }
 
-export interface SequenceBatching {
+export interface SequenceModelOptions {
   readonly places: SequencePlaces
   readonly states: readonly StateRule[]
   readonly memory: StateMemory
@@ -38,9 +38,9 @@ export interface SequenceBatching {
  */
 export class SequenceModel implements LoadedModel {
   readonly #loaded: LoadedModel
-  readonly #batching: SequenceBatching
+  readonly #batching: SequenceModelOptions
 
-  constructor(loaded: LoadedModel, o: SequenceBatching) {
+  constructor(loaded: LoadedModel, o: SequenceModelOptions) {
     this.#loaded = loaded
     this.#batching = o
   }

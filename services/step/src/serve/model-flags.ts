@@ -1,12 +1,12 @@
 import { Accelerator } from '@tutti/api'
 import {
+  CustomMetrics,
   createDevices,
   createEngines,
   type Devices,
   type Engines,
   type EnginesOptions,
   GpuMetrics,
-  ModelMetrics,
 } from '@tutti/backends'
 import {
   type FlagTable,
@@ -206,7 +206,7 @@ export function openEngines(
 ): Engines {
   const events = new StepEvents(o.log)
   for (const setting of o.ineffective) events.backendSettingIneffective(setting)
-  const models = new ModelMetrics()
+  const models = new CustomMetrics()
   o.metrics.addFamilies(() => models.read())
   if (o.gpuMetrics !== false) {
     const gpus = new GpuMetrics()

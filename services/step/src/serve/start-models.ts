@@ -1,9 +1,13 @@
 import { type Clock, flagRefusal, type Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { isEnsembleConfig } from '@tutti/model-config'
-import { type ModelRepository, pollRepository, RepositoryWatch } from '@tutti/repository'
+import {
+  type ModelRepository,
+  pollRepository,
+  RepositoryWatch,
+  repositoryUnreadable,
+} from '@tutti/repository'
 import { refuseFailures } from '@tutti/serving'
-import { StepEvents } from '../log-events.ts'
 import type { Step } from '../step.ts'
 import type { OtherModels } from './model-flags.ts'
 import type { StepFlags } from './step-flags.ts'
@@ -48,7 +52,6 @@ async function loadModelsOf(flags: StepFlags, o: StartModelsOptions): Promise<Fo
   }
   const watch = new RepositoryWatch(own)
   await load(await watch.start())
-  const events = new StepEvents(o.log)
   return (signal) =>
     pollRepository({
       watch,
@@ -59,7 +62,7 @@ async function loadModelsOf(flags: StepFlags, o: StartModelsOptions): Promise<Fo
         for (const name of removed) step.models.unload(name)
         await loadModels(step, changed)
       },
-      failed: (error) => events.repositoryUnreadable(error),
+      failed: (error) => repositoryUnreadable(o.log, error),
     })
 }
 

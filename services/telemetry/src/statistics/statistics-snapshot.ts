@@ -2,7 +2,7 @@ import type { BatchStatistics, ModelStatistics, StatisticDuration } from '@tutti
 import type { CacheStatistics } from './cache-statistics.ts'
 
 /** One execution, of one request or of several that a batcher put together. */
-export interface Execution {
+export interface ExecutionRecord {
   /** Items over all requests of the execution; 0 (a model without a batch dimension) counts as 1. */
   readonly batchSize: number
   readonly computeInputNs: number

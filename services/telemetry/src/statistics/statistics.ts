@@ -10,7 +10,7 @@ import {
 import { Histogram } from '../histogram.ts'
 import { CacheStatistics } from './cache-statistics.ts'
 import { type FailureReason, toFailureReason } from './failure-reasons.ts'
-import { type Execution, toModelStatistics } from './statistics-snapshot.ts'
+import { type ExecutionRecord, toModelStatistics } from './statistics-snapshot.ts'
 import { BUCKETS_S, type ObserveStep, type StepLabels } from './step-measures.ts'
 
 export interface StatisticsRecorderOptions {
@@ -91,7 +91,7 @@ export class StatisticsRecorder implements RequestObserver, RequestWatch {
     this.#recorded.compute.add(times)
   }
 
-  recordExecution(execution: Execution): void {
+  recordExecution(execution: ExecutionRecord): void {
     this.#recorded.lastInferenceMs = this.#clock.epochMs()
     this.#recorded.executionCount += 1
     const size = Math.max(1, execution.batchSize)
@@ -132,7 +132,7 @@ class ComputeSums {
   readonly infer = new DurationSum()
   readonly output = new DurationSum()
 
-  add(times: Omit<Execution, 'batchSize'>): void {
+  add(times: Omit<ExecutionRecord, 'batchSize'>): void {
     this.input.add(times.computeInputNs)
     this.infer.add(times.computeInferNs)
     this.output.add(times.computeOutputNs)

@@ -55,7 +55,7 @@ function parseFile<T>(o: {
   readonly naming: BrokerNaming
 }): T {
   const { field, path, parse, naming } = o
-  const text = readText(field, path, naming)
+  const text = readBrokerFile(field, path, naming)
   try {
     return parse(text)
   } catch (cause) {
@@ -64,7 +64,7 @@ function parseFile<T>(o: {
 }
 
 /** Reads the text of a file. @throws ServeError that names the field and the file. */
-export function readText(field: BrokerField, path: string, naming: BrokerNaming): string {
+export function readBrokerFile(field: BrokerField, path: string, naming: BrokerNaming): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {

@@ -2,7 +2,7 @@ import { formatNpy } from '@tutti/formats'
 import { type NamedTensor } from '@tutti/tensor'
 import { useMemo } from 'preact/hooks'
 import { shapeOf } from '../parts.tsx'
-import type { Answer } from './infer-body.ts'
+import type { InferAnswer } from './infer-body.ts'
 import { download } from './load-file.ts'
 import { outputPicture } from './output-picture.ts'
 import { EncodedPicture, Picture } from './picture.tsx'
@@ -14,7 +14,7 @@ const MOST_TEXTS = 16
 const MOST_CHARACTERS = 4000
 
 /** Shows the outputs of a request, each as a picture, as texts or as numbers. */
-export function AnswerView({ answer }: { readonly answer: Answer }) {
+export function AnswerView({ answer }: { readonly answer: InferAnswer }) {
   return answer.outputs.map((output) => <Output key={output.name} output={output} />)
 }
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { FrameReader } from './frame-reader.ts'
+import { StreamFrameReader } from './frame-reader.ts'
 
 function frame(json: string, data: Uint8Array): Uint8Array {
   const text = new TextEncoder().encode(json)
@@ -14,7 +14,7 @@ await t.test('in whatever pieces a stream comes, its frames are the same', async
   const frames = fc.array(fc.tuple(fc.string({ unit: 'binary' }), fc.uint8Array({ maxLength: 40 })))
   const property = fc.property(frames, fc.array(fc.nat(30)), (sent, sizes) => {
     const bytes = Buffer.concat(sent.map(([json, data]) => frame(json, data)))
-    const reader = new FrameReader()
+    const reader = new StreamFrameReader()
     const got: [string, number[]][] = []
     const take = (piece: Uint8Array): void => {
       for (const { json, data } of reader.push(piece)) got.push([json, [...data]])
@@ -32,9 +32,9 @@ await t.test('in whatever pieces a stream comes, its frames are the same', async
 })
 
 await t.test('what is cut off is no frame, and what is too large is refused', async (t) => {
-  const reader = new FrameReader()
+  const reader = new StreamFrameReader()
   t.same(reader.push(frame('{}', new Uint8Array(9)).subarray(0, 12)), [])
   t.equal(reader.rest, 12)
   const large = new Uint8Array(8).fill(255)
-  t.throws(() => new FrameReader().push(large), { message: /a response has \d+ bytes/ })
+  t.throws(() => new StreamFrameReader().push(large), { message: /a response has \d+ bytes/ })
 })

@@ -1,5 +1,5 @@
 /** One response of a stream, as `answerPageStream` of the server writes it. */
-export interface Frame {
+export interface StreamFrame {
   readonly json: string
   /** Bytes of the binary outputs, which follow the JSON. */
   readonly data: Uint8Array
@@ -10,7 +10,7 @@ const HEAD_BYTES = 8
 const MAX_FRAME_BYTES = 512 * 1024 * 1024
 
 /** Puts the frames of a stream together from pieces of any size. */
-export class FrameReader {
+export class StreamFrameReader {
   #waiting: Uint8Array[] = []
   #byteLength = 0
 
@@ -20,10 +20,10 @@ export class FrameReader {
   }
 
   /** Takes the next piece. @returns the frames that it completes. @throws Error for a frame of more than 512 MiB. */
-  push(bytes: Uint8Array): readonly Frame[] {
+  push(bytes: Uint8Array): readonly StreamFrame[] {
     this.#waiting.push(bytes)
     this.#byteLength += bytes.byteLength
-    const frames: Frame[] = []
+    const frames: StreamFrame[] = []
     for (let head = this.#peek(); head !== undefined; head = this.#peek()) {
       const { jsonBytes, dataBytes } = head
       const all = HEAD_BYTES + jsonBytes + dataBytes

@@ -18,7 +18,7 @@ const Response = z.object({
   ),
 })
 
-export interface Answer {
+export interface InferAnswer {
   readonly modelVersion: string
   readonly outputs: readonly NamedTensor[]
 }
@@ -47,14 +47,14 @@ export function inferBytes(inputs: readonly RequestInput[]): readonly Uint8Array
  * @returns views of `body`.
  * @throws Error if it is not of the v2 protocol.
  */
-export function parseAnswer(body: Uint8Array, headerLength: string | null): Answer {
+export function parseAnswer(body: Uint8Array, headerLength: string | null): InferAnswer {
   const jsonBytes = Number(headerLength ?? body.byteLength)
   const json: unknown = JSON.parse(new TextDecoder().decode(body.subarray(0, jsonBytes)))
-  return parseBody(json, body.subarray(jsonBytes))
+  return parseAnswerParts(json, body.subarray(jsonBytes))
 }
 
 /** Reads an answer as `parseAnswer`, from its two parts. @param bytes - the binary data after the JSON; viewed. */
-export function parseBody(json: unknown, bytes: Uint8Array): Answer {
+export function parseAnswerParts(json: unknown, bytes: Uint8Array): InferAnswer {
   const { model_version: modelVersion, outputs } = Response.parse(json)
   let at = 0
   return {

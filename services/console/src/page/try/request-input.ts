@@ -38,7 +38,7 @@ export interface FilePicture {
 }
 
 /** The file from which another client reads the bytes of an input. */
-export interface ByteSource {
+export interface InputFile {
   /** A name without a folder. */
   readonly file: string
   /** Bytes of the file before those of the tensor. */
@@ -56,7 +56,7 @@ export interface RequestInput {
   readonly shape: Shape
   readonly content:
     | { readonly kind: 'json'; readonly text: string }
-    | { readonly kind: 'bytes'; readonly data: Uint8Array; readonly source: ByteSource }
+    | { readonly kind: 'bytes'; readonly data: Uint8Array; readonly source: InputFile }
 }
 
 type Made = Pick<RequestInput, 'shape' | 'content'>
@@ -163,16 +163,16 @@ function inJson(text: string, shape: Shape): Made {
   return { shape, content: { kind: 'json', text } }
 }
 
-function inBytes(data: Uint8Array, shape: Shape, source: ByteSource): Made {
+function inBytes(data: Uint8Array, shape: Shape, source: InputFile): Made {
   return { shape, content: { kind: 'bytes', data, source } }
 }
 
-function sourceOf({ name }: DraftFile): ByteSource {
+function sourceOf({ name }: DraftFile): InputFile {
   return { file: name, skip: 0, isElement: false, isMade: false }
 }
 
 /** Names of tensors may have anything in them, those of files not; two names are never one file. */
-function madeFile(name: string): ByteSource {
+function madeFile(name: string): InputFile {
   const file = name.replace(/[^\w.-]/gu, (one) =>
     [...new TextEncoder().encode(one)]
       .map((byte) => `=${byte.toString(16).padStart(2, '0')}`)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RecordedSteps } from '../../api/step-span.ts'
-import type { Frame } from './frame-reader.ts'
-import { type Answer, parseBody } from './infer-body.ts'
+import type { StreamFrame } from './frame-reader.ts'
+import { type InferAnswer, parseAnswerParts } from './infer-body.ts'
 import { readBytes, toText } from './tensor-elements.ts'
 
 /** Most responses that are kept, since a stream may have no end. */
@@ -12,7 +12,7 @@ const MOST_CHARACTERS = 20_000
 export interface StreamedAnswers {
   readonly count: number
   /** The last responses, at most MOST_ANSWERS. */
-  readonly answers: readonly Answer[]
+  readonly answers: readonly InferAnswer[]
   /** Texts by output: those of all responses joined, and cut to the last 20,000 characters. */
   readonly texts: ReadonlyMap<string, string>
   /** Text of the error with which the stream failed; '' if it did not. */
@@ -34,7 +34,7 @@ const Failure = z.object({ error: z.string(), reason: z.string() })
 const Ended = z.object({ steps: RecordedSteps })
 
 /** Adds a frame to the stream so far; returns a new object. @throws Error for a frame of another version of the server. */
-export function addFrame(before: StreamedAnswers, { json, data }: Frame): StreamedAnswers {
+export function addFrame(before: StreamedAnswers, { json, data }: StreamFrame): StreamedAnswers {
   const value: unknown = JSON.parse(json)
   const failed = Failure.safeParse(value)
   if (failed.success) {
@@ -42,7 +42,7 @@ export function addFrame(before: StreamedAnswers, { json, data }: Frame): Stream
   }
   const ended = Ended.safeParse(value)
   if (ended.success) return { ...before, recorded: ended.data.steps }
-  const answer = parseBody(value, data)
+  const answer = parseAnswerParts(value, data)
   const texts = new Map(before.texts)
   for (const { name, datatype, data: bytes } of answer.outputs) {
     const text = datatype === 'BYTES' ? onlyText(bytes) : undefined

@@ -2,8 +2,14 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { z } from 'zod'
 import { type RecordedSteps, StepSpan } from '../../api/step-span.ts'
 import { CallFailure, call } from '../api-client.ts'
-import { FrameReader } from './frame-reader.ts'
-import { type Answer, HEADER_LENGTH, inferBytes, inferJson, parseAnswer } from './infer-body.ts'
+import { StreamFrameReader } from './frame-reader.ts'
+import {
+  HEADER_LENGTH,
+  type InferAnswer,
+  inferBytes,
+  inferJson,
+  parseAnswer,
+} from './infer-body.ts'
 import { toBlob } from './load-file.ts'
 import type { RequestInput } from './request-input.ts'
 import { addFrame, NO_ANSWERS, type StreamedAnswers } from './streamed-answers.ts'
@@ -18,7 +24,7 @@ export type Outcome =
     }
   | {
       readonly kind: 'answer'
-      readonly answer: Answer
+      readonly answer: InferAnswer
       readonly elapsedMs: number
       readonly recorded: RecordedSteps
     }
@@ -108,7 +114,7 @@ async function readStream(
   show: (outcome: Outcome) => void,
 ): Promise<Outcome> {
   const reader = body?.getReader()
-  const frames = new FrameReader()
+  const frames = new StreamFrameReader()
   let stream = NO_ANSWERS
   const outcome = (isOver: boolean): Outcome => {
     return { kind: 'stream', stream, isOver, elapsedMs: performance.now() - startedAt }

@@ -15,7 +15,7 @@ const PYTHON_MODELS = modelsOf(({ image }) => image === 'python')
 const ALL = '1'
 
 /** The flags about the served namespaces, and the pods of routers and steps. */
-export const SERVING_FLAGS = {
+export const WORKLOAD_FLAGS = {
   'watch-namespace': {
     type: 'string',
     repeatable: true,
@@ -123,7 +123,7 @@ export const SERVING_FLAGS = {
  *
  * @throws ServeError FLAG_INVALID for a value with which pods would not start, or which they ignore.
  */
-export function checkTelemetry(flags: FlagValues<typeof SERVING_FLAGS>): void {
+export function checkTelemetry(flags: FlagValues<typeof WORKLOAD_FLAGS>): void {
   const { 'otlp-endpoint': endpoint, 'otlp-sample-ratio': ratio } = flags
   if (endpoint === undefined) {
     if (flags['otlp-headers-secret'] === undefined && ratio === ALL) return
