@@ -1,5 +1,5 @@
 import { until } from '@tutti/chassis/testing'
-import type { InferResponseParts } from '@tutti/protocol'
+import type { InferResponse } from '@tutti/protocol'
 import type { InferenceClient } from '@tutti/protocol/client'
 import t, { type Test } from 'tap'
 import { openClient, statisticsOf } from './grpc-client.ts'
@@ -38,7 +38,7 @@ async function occupy(
   serving: Serving,
   client: InferenceClient,
   rounds: number,
-): Promise<readonly Promise<InferResponseParts>[]> {
+): Promise<readonly Promise<InferResponse>[]> {
   const running = [1, 2, 3].map(() =>
     client.infer({ modelName: 'slow', inputs: slowInputs(rounds) }),
   )

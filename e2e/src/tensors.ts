@@ -1,7 +1,7 @@
-import type { InferRequestParts } from '@tutti/protocol'
+import type { OutgoingRequest } from '@tutti/protocol'
 
 /** A tensor with its bytes, as the codec takes and gives it. */
-export type Tensor = InferRequestParts['inputs'][number]
+export type Tensor = OutgoingRequest['inputs'][number]
 
 export function fp32(
   name: string,

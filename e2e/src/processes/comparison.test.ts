@@ -1,5 +1,5 @@
 // needs: nats
-import type { InferRequestParts } from '@tutti/protocol'
+import type { OutgoingRequest } from '@tutti/protocol'
 import type { InferenceClient } from '@tutti/protocol/client'
 import t from 'tap'
 import { openClient } from '../grpc-client.ts'
@@ -24,7 +24,7 @@ const vector = (name: string, ...values: number[]) =>
 const wanted = (...names: string[]) => names.map((name) => ({ name }))
 
 /** Plain models, ensembles, nested ones, subsets of outputs and every way to be refused. */
-const REQUESTS: Readonly<Record<string, InferRequestParts>> = {
+const REQUESTS: Readonly<Record<string, OutgoingRequest>> = {
   'a plain model': { modelName: 'add_sub', inputs: [row('INPUT0'), row('INPUT1')] },
   'one output of two': {
     modelName: 'add_sub',
@@ -201,7 +201,7 @@ function withoutTimes(text: string): unknown {
 }
 
 /** Makes a gRPC request, and returns what a server answers: tensors to the byte, or the error. */
-async function grpcAnswer(client: InferenceClient, request: InferRequestParts): Promise<unknown> {
+async function grpcAnswer(client: InferenceClient, request: OutgoingRequest): Promise<unknown> {
   try {
     const { modelName, modelVersion, id, parameters, outputs } = await client.infer(request)
     return {

@@ -46,7 +46,7 @@ export interface HostileMemberOptions {
 export class HostileMember {
   readonly subjects: Subjects = buildSubjects({ prefix: 'tutti', repository: 'default' })
   readonly #connection: NatsConnection
-  readonly #o: HostileMemberOptions
+  readonly #options: HostileMemberOptions
   readonly #random: Random
   readonly #overheard: Overheard[] = []
   readonly #said: ReadonlyMap<string, Heartbeat | undefined>
@@ -56,7 +56,7 @@ export class HostileMember {
 
   private constructor(connection: NatsConnection, o: HostileMemberOptions) {
     this.#connection = connection
-    this.#o = o
+    this.#options = o
     this.#random = o.random
     this.#said = new Map(o.honest.map((id) => [id, o.watch.latest(id)]))
     // Without echo it does not hear what it says itself.
@@ -168,7 +168,7 @@ export class HostileMember {
   }
 
   #anyMember(): string {
-    return oneOf(this.#random, this.#o.honest)
+    return oneOf(this.#random, this.#options.honest)
   }
 
   #anySubject(): string {
@@ -176,7 +176,7 @@ export class HostileMember {
   }
 
   #honestStep(): Heartbeat {
-    const steps = this.#o.honest.filter((id) => this.#known(id).role === 'step')
+    const steps = this.#options.honest.filter((id) => this.#known(id).role === 'step')
     return this.#known(oneOf(this.#random, steps))
   }
 
@@ -184,7 +184,7 @@ export class HostileMember {
   #known(member: string): Heartbeat {
     const said = this.#said.get(member)
     if (said === undefined) throw new Error(`${member} was not heard`)
-    return { ...said, sequence: this.#o.watch.latest(member)?.sequence ?? said.sequence }
+    return { ...said, sequence: this.#options.watch.latest(member)?.sequence ?? said.sequence }
   }
 
   #publish(subject: string, bytes: Uint8Array, reply?: string): void {

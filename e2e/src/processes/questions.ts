@@ -1,9 +1,9 @@
-import type { InferRequestParts, InferResponseParts } from '@tutti/protocol'
+import type { InferResponse, OutgoingRequest } from '@tutti/protocol'
 import { fp32, slowInputs } from '../tensors.ts'
 
 /** A request whose answer is known to the byte. */
 export interface Question {
-  readonly request: InferRequestParts
+  readonly request: OutgoingRequest
   readonly output: string
   readonly expected: Uint8Array
 }
@@ -82,7 +82,7 @@ export function mixedQuestion(i: number): Question {
 }
 
 /** @returns what is wrong with an answer, or undefined. */
-export function answerProblem(question: Question, answer: InferResponseParts): string | undefined {
+export function answerProblem(question: Question, answer: InferResponse): string | undefined {
   return problemOf(question, answer.outputs.find(({ name }) => name === question.output)?.data)
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { InferRequestParts } from '@tutti/protocol'
+import type { OutgoingRequest } from '@tutti/protocol'
 import { InferenceClient } from '@tutti/protocol/client'
 import { ask, describe, errorFields, LONG_MS, type Outcome } from '../processes/asking.ts'
 import type { Question } from '../processes/questions.ts'
@@ -106,7 +106,7 @@ async function askDecoupled(
   ])
   try {
     for (const id of got.keys()) {
-      const request: InferRequestParts = { modelName, id, inputs: [int32('IN', values, [50])] }
+      const request: OutgoingRequest = { modelName, id, inputs: [int32('IN', values, [50])] }
       stream.send(request).catch(() => {})
     }
     stream.end()

@@ -65,12 +65,12 @@ const LONGEST_WAIT_MS = 3_600_000
  * time it waits twice as long, from 20 s up to an hour.
  */
 export class ReplicasGuard {
-  readonly #o: ReplicasGuardOptions
+  readonly #options: ReplicasGuardOptions
   readonly #taken = new Map<string, Taken>()
   readonly #left = new Set<string>()
 
   constructor(o: ReplicasGuardOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Finds the client to which the replicas are left now; undefined if the operator may write `planned`. @throws KubeError */
@@ -96,7 +96,9 @@ export class ReplicasGuard {
     const { key, deployment, planned, signal } = o
     if (planned === undefined || deployment?.spec.replicasBy === undefined) return undefined
     // A cache that is behind would show the writer from whom the last look took them.
-    const live = await unlessNotFound(this.#o.client.get(DEPLOYMENT, keyOf(deployment), { signal }))
+    const live = await unlessNotFound(
+      this.#options.client.get(DEPLOYMENT, keyOf(deployment), { signal }),
+    )
     const manager = live && foreignWriterOf(live)
     if (live === undefined || manager === undefined) return undefined
     const autoscaler = await this.#findAutoscaler(live, signal)
@@ -111,7 +113,7 @@ export class ReplicasGuard {
 
   /** Milliseconds until the replicas may be taken back; 0 if they are taken back now. */
   #waitOf(key: string, { uid, manager }: Pick<Taken, 'uid' | 'manager'>): number {
-    const nowMs = this.#o.clock.epochMs()
+    const nowMs = this.#options.clock.epochMs()
     const known = this.#taken.get(key)
     const isSame = known?.uid === uid && known.manager === manager
     const taken = isSame ? known : { uid, manager, times: 0, againAtMs: nowMs }
@@ -129,7 +131,7 @@ export class ReplicasGuard {
   ): Promise<Stored<HorizontalPodAutoscaler> | undefined> {
     const { name, namespace } = deployment.metadata
     const owner = controllerOf(deployment)?.uid
-    const { items } = await this.#o.client
+    const { items } = await this.#options.client
       .list(HORIZONTAL_POD_AUTOSCALER, { namespace, signal })
       .catch((error: unknown) => {
         if (isForbidden(error)) return { items: [] }

@@ -68,7 +68,7 @@ const CERTIFICATE_LIFETIME_MS = 365 * 86_400_000
  * must act; its message names the Secret and what it must hold.
  */
 export class AccountTenancy {
-  readonly #o: AccountTenancyOptions
+  readonly #options: AccountTenancyOptions
   readonly #keys: OwnKeys
   readonly #owners = new AccountOwners()
   /** Claims that the servers were told over this connection, by account. */
@@ -83,7 +83,7 @@ export class AccountTenancy {
   #reloadAtMs = 0
 
   constructor(o: AccountTenancyOptions) {
-    this.#o = o
+    this.#options = o
     this.#keys = new OwnKeys(o)
   }
 
@@ -102,9 +102,9 @@ export class AccountTenancy {
   async ensureServers(
     o: CallOptions = {},
   ): Promise<{ readonly issuer: string; readonly requeueAfterMs: number }> {
-    const { client } = this.#o
+    const { client } = this.#options
     const present = await this.#keys.ensure(o)
-    const key = { namespace: this.#o.namespace, name: NATS_SECRETS.server }
+    const key = { namespace: this.#options.namespace, name: NATS_SECRETS.server }
     const found = await findSecret(client, key, o)
     const texts = this.#serverTexts(present, found?.texts ?? {})
     await writeSecret(client, found, { key, component: 'nats', texts }, o)
@@ -126,7 +126,7 @@ export class AccountTenancy {
   ): Promise<{ readonly renewAtMs: number }> {
     const keys = await this.#keys.ensure(o)
     const key = { namespace, name: NATS_SECRETS.credentials }
-    const found = await findSecret(this.#o.client, key, o)
+    const found = await findSecret(this.#options.client, key, o)
     const id = accountIdOf(found?.labels) ?? createAccountId()
     const secret = {
       key,
@@ -135,7 +135,7 @@ export class AccountTenancy {
       issuer: toAccountIssuer(keys, { namespace, id }),
       authorities: keys.authority.certificate,
     }
-    return await ensureTenantSecret(this.#o, secret, o)
+    return await ensureTenantSecret(this.#options, secret, o)
   }
 
   /**
@@ -143,7 +143,7 @@ export class AccountTenancy {
    * lead.
    */
   async readServers(): Promise<readonly ServerFigures[]> {
-    return (await this.#link?.readServers(Math.max(1, this.#o.clusterHosts.length))) ?? []
+    return (await this.#link?.readServers(Math.max(1, this.#options.clusterHosts.length))) ?? []
   }
 
   async close(): Promise<void> {
@@ -154,7 +154,7 @@ export class AccountTenancy {
   async #accounts(
     keys: AccountKeys,
   ): Promise<{ readonly accounts: readonly TenantAccount[]; readonly waitMs: number }> {
-    const { clock, limits, secrets } = this.#o
+    const { clock, limits, secrets } = this.#options
     const { owners, waitMs } = this.#owners.take(secrets(), clock.now())
     const digest = JSON.stringify([keys.operator, keys.accounts, keys.signing])
     const before = digest === this.#madeOf ? this.#made : new Map<string, TenantAccount>()
@@ -172,7 +172,7 @@ export class AccountTenancy {
   }
 
   #serverTexts(keys: AccountKeys, present: SecretTexts): SecretTexts {
-    const { clusterHosts: hosts } = this.#o
+    const { clusterHosts: hosts } = this.#options
     const { certificate, key } = this.#certificate(keys, present)
     return {
       [TENANCY_FILE]: buildAccountsConfig(keys),
@@ -184,7 +184,7 @@ export class AccountTenancy {
   }
 
   #certificate({ authority }: AccountKeys, present: SecretTexts): CertificatePair {
-    const { urls, clusterHosts, clock } = this.#o
+    const { urls, clusterHosts, clock } = this.#options
     const names = [...urls.map((url) => url.replace(/^\w+:\/\//, '')), ...clusterHosts]
     const hosts = [...new Set(names.map((name) => name.replace(/:\d+$/, '')))]
     const nowMs = clock.epochMs()
@@ -198,7 +198,7 @@ export class AccountTenancy {
 
   /** @returns when to do it again, milliseconds. @throws what the servers refuse. */
   async #tellServers(keys: AccountKeys): Promise<number> {
-    const { clock, log } = this.#o
+    const { clock, log } = this.#options
     const link = await this.#connect(keys)
     if (link === undefined) return CONNECT_MS
     try {
@@ -234,18 +234,19 @@ export class AccountTenancy {
     if (gone.length > 0) await link.removeAccounts(buildRemoval(keys, gone))
     for (const account of gone) this.#told.delete(account)
     this.#learned = keys.signing.next?.publicKey
-    if (changed.length + gone.length > 0) accountsChanged(this.#o.log, changed.length, gone.length)
+    if (changed.length + gone.length > 0)
+      accountsChanged(this.#options.log, changed.length, gone.length)
   }
 
   async #connect({ system, authority }: AccountKeys): Promise<SystemLink | undefined> {
     if (this.#link !== undefined) return this.#link
-    const { urls, clock, log, openLink = openSystemLink } = this.#o
+    const { urls, clock, log, openLink = openSystemLink } = this.#options
     this.#told.clear()
     this.#learned = undefined
     this.#reloadAtMs = 0
     const onLost = (): void => {
       this.#link = undefined
-      this.#o.onLost()
+      this.#options.onLost()
     }
     const authorities = authority.certificate
     try {

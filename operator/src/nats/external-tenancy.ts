@@ -29,14 +29,14 @@ export interface ExternalTenancyOptions extends TenantSecretOptions, Omit<Extern
  * own subjects. The methods have the contract of AccountTenancy.
  */
 export class ExternalTenancy {
-  readonly #o: ExternalTenancyOptions
+  readonly #options: ExternalTenancyOptions
 
   constructor(o: ExternalTenancyOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   get secretNames(): readonly string[] {
-    return [this.#o.issuerSecret]
+    return [this.#options.issuerSecret]
   }
 
   /** Reads the key that signs credentials from its Secret. @returns the public key. */
@@ -50,14 +50,14 @@ export class ExternalTenancy {
   ): Promise<{ readonly renewAtMs: number }> {
     const issuance = await this.#readIssuer(o)
     const key = { namespace, name: NATS_SECRETS.credentials }
-    const found = await findSecret(this.#o.client, key, o)
-    return await ensureTenantSecret(this.#o, { ...issuance, key, found }, o)
+    const found = await findSecret(this.#options.client, key, o)
+    return await ensureTenantSecret(this.#options, { ...issuance, key, found }, o)
   }
 
   async #readIssuer(o: CallOptions): Promise<Issuance> {
-    const { issuerSecret, hasAuthorities } = this.#o
-    const key: ObjectKey = { namespace: this.#o.namespace, name: issuerSecret }
-    const found = await findSecret(this.#o.client, key, o)
+    const { issuerSecret, hasAuthorities } = this.#options
+    const key: ObjectKey = { namespace: this.#options.namespace, name: issuerSecret }
+    const found = await findSecret(this.#options.client, key, o)
     if (found === undefined) throw new TerminalError(`${nameOf(key)} is missing`)
     const issuer = reading(key, () => parseCredentialIssuer(found.texts))
     const authorities = found.texts[CREDENTIAL_FILES.authorities]

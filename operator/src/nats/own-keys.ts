@@ -47,13 +47,13 @@ export interface RotateOptions extends CallOptions {
 
 /** The operator's own keys, which are stored in a Secret. They are created once and rotated on request by an annotation. */
 export class OwnKeys {
-  readonly #o: OwnKeysOptions
+  readonly #options: OwnKeysOptions
   readonly #key: ObjectKey
   /** The refusal that was logged last, so that each is logged once. */
   #refusal: string | undefined
 
   constructor(o: OwnKeysOptions) {
-    this.#o = o
+    this.#options = o
     this.#key = { namespace: o.namespace, name: NATS_SECRETS.keys }
   }
 
@@ -71,7 +71,7 @@ export class OwnKeys {
     const { found, keys } = await this.#ensure(o)
     const asked = found.annotations[ROTATION_ANNOTATION]
     if (asked === undefined) return { keys, isRotated: false }
-    const { client, clock, lifetimeMs, log } = this.#o
+    const { client, clock, lifetimeMs, log } = this.#options
     const { next } = keys.signing
     const plan = planRotation(keys, asked, {
       nowMs: clock.epochMs(),
@@ -92,12 +92,12 @@ export class OwnKeys {
   async #ensure(
     o: CallOptions,
   ): Promise<{ readonly found: FoundSecret; readonly keys: AccountKeys }> {
-    const found = (await findSecret(this.#o.client, this.#key, o)) ?? (await this.#make(o))
+    const found = (await findSecret(this.#options.client, this.#key, o)) ?? (await this.#make(o))
     return { found, keys: reading(this.#key, () => parseAccountKeys(found.texts)) }
   }
 
   async #make(o: CallOptions): Promise<FoundSecret> {
-    const { client, clock, log, namespace } = this.#o
+    const { client, clock, log, namespace } = this.#options
     const key = this.#key
     const server = { namespace, name: NATS_SECRETS.server }
     if ((await findSecret(client, server, o)) !== undefined) {

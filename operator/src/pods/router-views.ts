@@ -58,7 +58,7 @@ const MOST_KEPT = 8 * 2 ** 20
  */
 export class RouterViews implements ManagedController {
   readonly name = 'router-polling'
-  readonly #o: RouterViewsOptions
+  readonly #options: RouterViewsOptions
   readonly #clock: Clock
   readonly #answers = new Map<string, Answer>()
   readonly #asking = new Map<string, Promise<Answer>>()
@@ -71,16 +71,16 @@ export class RouterViews implements ManagedController {
   #stopTimer: () => void = () => {}
 
   constructor(o: RouterViewsOptions) {
-    this.#o = o
+    this.#options = o
     this.#clock = o.clock ?? systemClock
   }
 
   /** Begins to poll. */
   start(): void {
-    this.#stopTimer = this.#clock.setTimer(this.#o.pollMs ?? 10_000, () => {
+    this.#stopTimer = this.#clock.setTimer(this.#options.pollMs ?? 10_000, () => {
       this.start()
       this.#forgetOthers()
-      for (const namespace of this.#o.namespaces()) this.#beginPoll(namespace)
+      for (const namespace of this.#options.namespaces()) this.#beginPoll(namespace)
     })
   }
 
@@ -135,18 +135,18 @@ export class RouterViews implements ManagedController {
     await Promise.all(
       routers.map(async ({ id, address }) => {
         const { view } = await this.#ask(id, address)
-        if ('error' in view) routersCannotBeAsked(this.#o.log, namespace, view)
+        if ('error' in view) routersCannotBeAsked(this.#options.log, namespace, view)
       }),
     )
     const changed = routers.filter(({ id }) => this.#changed.delete(id))
     if (changed.length === 0 || this.#closing.signal.aborted) return
-    servedModelsChanged(this.#o.log, namespace)
-    this.#o.onChange(namespace)
+    servedModelsChanged(this.#options.log, namespace)
+    this.#options.onChange(namespace)
   }
 
   /** Forgets routers that are gone, or not ready. */
   #forgetOthers(): void {
-    const ready = [...this.#o.namespaces()].flatMap((name) => this.#readyRouters(name))
+    const ready = [...this.#options.namespaces()].flatMap((name) => this.#readyRouters(name))
     const known = new Set(ready.map(({ id }) => id))
     for (const id of this.#answers.keys()) {
       if (known.has(id)) continue
@@ -192,7 +192,7 @@ export class RouterViews implements ManagedController {
     const said = 'error' in view ? view.error.reason : JSON.stringify(view.served)
     const told = { digest: hash('sha256', said, 'hex'), length: said.length }
     const answer: Answer = { view, at, saidAt: at, ...told }
-    const others = this.#o.routersOf(namespace).flatMap(({ metadata: { uid } }) => {
+    const others = this.#options.routersOf(namespace).flatMap(({ metadata: { uid } }) => {
       const other = uid === id ? undefined : this.#answers.get(uid)
       return other ?? []
     })
@@ -212,14 +212,17 @@ export class RouterViews implements ManagedController {
   async #view(address: PodAddress): Promise<RouterView> {
     const { signal } = this.#closing
     try {
-      return { pod: address.name, served: await this.#o.client.servedByRouter(address, { signal }) }
+      return {
+        pod: address.name,
+        served: await this.#options.client.servedByRouter(address, { signal }),
+      }
     } catch (error) {
       return { pod: address.name, error: ServeError.from(error) }
     }
   }
 
   #readyRouters(namespace: string): readonly { id: string; address: PodAddress }[] {
-    return this.#o.routersOf(namespace).flatMap((pod) => {
+    return this.#options.routersOf(namespace).flatMap((pod) => {
       const address = podAddressOf(pod)
       return address === undefined || !isReady(pod) ? [] : [{ id: pod.metadata.uid, address }]
     })

@@ -12,7 +12,7 @@ import {
 } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 import { buildModelDeployment, buildPodTemplate } from './model-deployment.ts'
-import type { ModelParts } from './model-parts.ts'
+import type { ModelFacts } from './model-facts.ts'
 import { mayHaveSeveral, type Scaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
 import {
@@ -20,7 +20,7 @@ import {
   buildNetworkPolicy,
   buildService,
   grpcPort,
-  type ServingParts,
+  type ServingMetadata,
   servicePort,
 } from './serving-children.ts'
 import { stepLabels, stepSelector } from './step-labels.ts'
@@ -34,20 +34,20 @@ import { DIRECT_PORT, PORTS } from './step-settings.ts'
  * @param o.podTemplate - the pod template, if it is already built.
  */
 export function buildModelChildren(
-  parts: ModelParts,
+  facts: ModelFacts,
   o: {
     readonly scaling: Scaling
     readonly replicas: number | undefined
     readonly podTemplate?: PodTemplateSpec
   },
 ): readonly DesiredChild[] {
-  const { scaling, replicas, podTemplate = buildPodTemplate(parts) } = o
-  const serving = partsOf(parts)
+  const { scaling, replicas, podTemplate = buildPodTemplate(facts) } = o
+  const serving = servingOf(facts)
   const { metadata } = serving
-  const { network, transport } = parts.settings
+  const { network, transport } = facts.settings
   const routerPorts = transport === undefined ? [] : [DIRECT_PORT]
-  const bounds = boundsOf(parts, scaling)
-  const autoscaler = buildAutoscaler(serving, parts, scaling)
+  const bounds = boundsOf(facts, scaling)
+  const autoscaler = buildAutoscaler(serving, facts, scaling)
   return [
     desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
     ...(network.isEnabled
@@ -57,7 +57,7 @@ export function buildModelChildren(
     ...(bounds === undefined
       ? []
       : [desiredChild(POD_DISRUPTION_BUDGET, buildBudget(serving, bounds))]),
-    desiredChild(DEPLOYMENT, buildModelDeployment(parts, { replicas, podTemplate }), {
+    desiredChild(DEPLOYMENT, buildModelDeployment(facts, { replicas, podTemplate }), {
       handsOverReplicas: replicas === undefined,
       // Kubernetes makes no pod without it, and tries again ever less often.
       needs: [SERVICE_ACCOUNT],
@@ -67,7 +67,7 @@ export function buildModelChildren(
   ]
 }
 
-function partsOf({ childName, namespace, name }: ModelParts): ServingParts {
+function servingOf({ childName, namespace, name }: ModelFacts): ServingMetadata {
   return {
     metadata: { name: childName, namespace, labels: stepLabels(name) },
     selector: stepSelector(name),
@@ -75,7 +75,7 @@ function partsOf({ childName, namespace, name }: ModelParts): ServingParts {
 }
 
 /** Headless: a client that calls a model directly sees its pods. Routers find them by their heartbeats. */
-function buildHeadless(serving: ServingParts): Desired<Service> {
+function buildHeadless(serving: ServingMetadata): Desired<Service> {
   const { metadata, spec } = buildService(serving, [
     grpcPort('grpc', PORTS.grpc),
     servicePort('http', PORTS.http),
@@ -84,23 +84,23 @@ function buildHeadless(serving: ServingParts): Desired<Service> {
   return { metadata, spec: { clusterIP: 'None', ...spec } }
 }
 
-function boundsOf({ spec }: ModelParts, scaling: Scaling) {
+function boundsOf({ spec }: ModelFacts, scaling: Scaling) {
   const { disruptionBudget } = spec
   if (disruptionBudget === undefined && !mayHaveSeveral(scaling)) return undefined
   return toPlain(disruptionBudget ?? { maxUnavailable: 1 })
 }
 
 function buildAutoscaler(
-  { metadata }: ServingParts,
-  parts: ModelParts,
+  { metadata }: ServingMetadata,
+  facts: ModelFacts,
   scaling: Scaling,
 ): Desired<HorizontalPodAutoscaler> | undefined {
   if (scaling.provider !== 'HPA') return undefined
-  const { metrics = [], behavior } = parts.spec.scaling ?? {}
+  const { metrics = [], behavior } = facts.spec.scaling ?? {}
   return {
     metadata,
     spec: {
-      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: parts.childName },
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: facts.childName },
       minReplicas: scaling.min,
       maxReplicas: scaling.max,
       metrics: metrics.map((metric) => ({ ...toPlain(metric) })),

@@ -4,10 +4,10 @@ import t from 'tap'
 import { digestOf } from '../runtime/canonical.ts'
 import { routerDefaults } from '../testing/ensemble-rig.ts'
 import { buildRouterSet } from './build-router-set.ts'
-import type { RouterParts } from './router-deployment.ts'
+import type { RouterFacts } from './router-deployment.ts'
 import { ROUTER_LABELS } from './router-names.ts'
 
-const parts = (o: Partial<RouterParts> = {}): RouterParts => ({
+const facts = (o: Partial<RouterFacts> = {}): RouterFacts => ({
   namespace: 'ns',
   defaults: routerDefaults(),
   spec: {},
@@ -20,15 +20,15 @@ const parts = (o: Partial<RouterParts> = {}): RouterParts => ({
  */
 const TEMPLATE = 'fb8b4bb88c0a9eb64a352d29ca1580a8'
 
-const specOf = (built: RouterParts, kind: string): PlainObject => find(built, kind)?.['spec'] ?? {}
+const specOf = (built: RouterFacts, kind: string): PlainObject => find(built, kind)?.['spec'] ?? {}
 
-function consoleArgsOf(o: Partial<RouterParts>): readonly string[] {
-  const [main] = specOf(parts(o), 'Deployment')['template'].spec.containers
+function consoleArgsOf(o: Partial<RouterFacts>): readonly string[] {
+  const [main] = specOf(facts(o), 'Deployment')['template'].spec.containers
   return main.args.filter((arg: string) => /console|^8003$/.test(arg))
 }
 
 /** As the API server gets it. */
-function find(built: RouterParts, kind: string): PlainObject | undefined {
+function find(built: RouterFacts, kind: string): PlainObject | undefined {
   const found = buildRouterSet(built, { ensembles: [] }).find(
     ({ resource }) => resource.kind === kind,
   )
@@ -36,7 +36,7 @@ function find(built: RouterParts, kind: string): PlainObject | undefined {
 }
 
 await t.test('every member has the labels by which it is found again', async (t) => {
-  const members = buildRouterSet(parts(), { ensembles: [] })
+  const members = buildRouterSet(facts(), { ensembles: [] })
   t.equal(members.length, 9)
   for (const { resource, object } of members) {
     t.match(object.metadata, { namespace: 'ns', labels: ROUTER_LABELS }, resource.kind)
@@ -46,7 +46,7 @@ await t.test('every member has the labels by which it is found again', async (t)
 await t.test(
   'pods fit the restricted Pod Security Standard, and have a token that may read what was accepted, and who is let in',
   async (t) => {
-    const { template } = find(parts(), 'Deployment')?.['spec'] ?? {}
+    const { template } = find(facts(), 'Deployment')?.['spec'] ?? {}
     const [main] = template.spec.containers
     t.match(template.spec, {
       automountServiceAccountToken: true,
@@ -62,8 +62,8 @@ await t.test(
       readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
       lifecycle: { preStop: { sleep: { seconds: 5 } } },
     })
-    t.match(find(parts(), 'ServiceAccount'), { automountServiceAccountToken: false })
-    t.same(find(parts(), 'Role')?.['rules'], [
+    t.match(find(facts(), 'ServiceAccount'), { automountServiceAccountToken: false })
+    t.same(find(facts(), 'Role')?.['rules'], [
       { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: ['get', 'list', 'watch'] },
       {
         apiGroups: [''],
@@ -75,7 +75,7 @@ await t.test(
   },
 )
 
-const rulesOf = (o: Partial<RouterParts>) => find(parts(o), 'Role')?.['rules']
+const rulesOf = (o: Partial<RouterFacts>) => find(facts(o), 'Role')?.['rules']
 
 await t.test('a router with a console may also list what it shows the state of', async (t) => {
   const lists = { apiGroups: ['tutti.dev'], resources: ['models', 'ensembles'], verbs: ['list'] }
@@ -86,12 +86,12 @@ await t.test('a router with a console may also list what it shows the state of',
 })
 
 await t.test('an upgrade of the operator replaces no pods', async (t) => {
-  t.equal(digestOf(specOf(parts(), 'Deployment')['template']), TEMPLATE)
+  t.equal(digestOf(specOf(facts(), 'Deployment')['template']), TEMPLATE)
 })
 
 await t.test('the spec reaches the pods', async (t) => {
   const spec = specOf(
-    parts({
+    facts({
       defaults: routerDefaults({ metricsConfig: ['histogram_latencies=true'] }),
       spec: {
         replicas: 5,
@@ -127,7 +127,7 @@ await t.test('a collector reaches the pods as variables', async (t) => {
   const endpoint = 'https://collector:4318/tenant'
   const env = (headersSecret?: string) => {
     const telemetry = { endpoint, sampleRatio: '0.1', headersSecret }
-    const built = parts({ defaults: routerDefaults({ telemetry }) })
+    const built = facts({ defaults: routerDefaults({ telemetry }) })
     return specOf(built, 'Deployment')['template'].spec.containers[0].env
   }
   const fieldRef = { apiVersion: 'v1', fieldPath: 'metadata.name' }
@@ -165,9 +165,9 @@ await t.test('no field of a Router is without effect', async (t) => {
     console: 'Show',
   }
   t.same(Object.keys(spec).toSorted(), Object.keys(RouterSpec.shape).toSorted())
-  const before = digestOf(buildRouterSet(parts(), { ensembles: [] }))
+  const before = digestOf(buildRouterSet(facts(), { ensembles: [] }))
   for (const [field, value] of Object.entries(spec)) {
-    const built = buildRouterSet(parts({ spec: RouterSpec.parse({ [field]: value }) }), {
+    const built = buildRouterSet(facts({ spec: RouterSpec.parse({ [field]: value }) }), {
       ensembles: [],
     })
     t.not(digestOf(built), before, field)
@@ -184,20 +184,20 @@ await t.test(
     const spec: RouterSpec = { console: 'Infer' }
     t.same(consoleArgsOf({ spec }), ['--console-port', '8003', '--console-infer'])
     for (const kind of ['NetworkPolicy', 'Service']) {
-      t.same(find(parts({ spec }), kind), find(parts(), kind), 'no pod and no ingress reaches it')
+      t.same(find(facts({ spec }), kind), find(facts(), kind), 'no pod and no ingress reaches it')
     }
   },
 )
 
 await t.test('one pod has no disruption budget, and policies can be left out', async (t) => {
-  t.notOk(find(parts({ spec: { replicas: 1 } }), 'PodDisruptionBudget'))
+  t.notOk(find(facts({ spec: { replicas: 1 } }), 'PodDisruptionBudget'))
   const defaults = routerDefaults()
   const network = { ...defaults.network, isEnabled: false }
-  t.notOk(find(parts({ defaults: { ...defaults, network } }), 'NetworkPolicy'))
+  t.notOk(find(facts({ defaults: { ...defaults, network } }), 'NetworkPolicy'))
 })
 
 await t.test('only the listeners for outside are open to everybody', async (t) => {
-  const spec = specOf(parts({ spec: { clientNamespaces: ['apps'] } }), 'NetworkPolicy')
+  const spec = specOf(facts({ spec: { clientNamespaces: ['apps'] } }), 'NetworkPolicy')
   const open = spec['ingress']?.filter(({ from }: PlainObject) => from === undefined)
   t.match(open, [{ ports: [{ port: 9000 }, { port: 9001 }] }])
   t.match(spec['ingress']?.[0]?.from, [
@@ -213,7 +213,7 @@ await t.test('the routes for outside do not depend on an order', async (t) => {
     { modelName: 'a', hosts: ['x'], lock: {}, revision: 'r2' },
   ]
   const textOf = (list: typeof exposed): string => {
-    const found = buildRouterSet(parts(), { ensembles: list }).find(
+    const found = buildRouterSet(facts(), { ensembles: list }).find(
       ({ resource }) => resource.kind === 'Secret',
     )
     const object: PlainObject = { ...found?.object }

@@ -15,7 +15,7 @@ import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 import {
   buildRouterDeployment,
   consoleOf,
-  type RouterParts,
+  type RouterFacts,
   replicasOf,
 } from './router-deployment.ts'
 import { buildEdgeSecret, type ExposedEnsembles } from './router-edge.ts'
@@ -32,7 +32,7 @@ import {
   buildService,
   grpcPort,
   ofNamespace,
-  type ServingParts,
+  type ServingMetadata,
   servicePort,
 } from './serving-children.ts'
 import { PORTS } from './step-settings.ts'
@@ -42,32 +42,32 @@ import { PORTS } from './step-settings.ts'
  * Pure.
  */
 export function buildRouterSet(
-  parts: RouterParts,
+  facts: RouterFacts,
   exposed: ExposedEnsembles,
 ): readonly DesiredChild[] {
-  const { namespace } = parts
-  const { metadata } = partsOf(namespace)
-  const isShown = consoleOf(parts) !== 'None'
+  const { namespace } = facts
+  const { metadata } = servingOf(namespace)
+  const isShown = consoleOf(facts) !== 'None'
   const rules = [READS_REVISIONS, READS_EDGE, ...(isShown ? [LISTS_RESOURCES] : [])]
   return [
     desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
     desiredChild(ROLE, { metadata, rules }),
     desiredChild(ROLE_BINDING, buildRoleBinding(namespace, metadata)),
     buildExposure(namespace, exposed),
-    ...buildClientPolicy(parts),
+    ...buildClientPolicy(facts),
     desiredChild(SERVICE, buildGrpcService(namespace)),
     desiredChild(SERVICE, buildHttpService(namespace)),
     // One pod alone could never be moved from its node.
-    ...(replicasOf(parts) > 1
+    ...(replicasOf(facts) > 1
       ? [
           desiredChild(
             POD_DISRUPTION_BUDGET,
-            buildBudget(partsOf(namespace), { maxUnavailable: 1 }),
+            buildBudget(servingOf(namespace), { maxUnavailable: 1 }),
           ),
         ]
       : []),
-    desiredChild(DEPLOYMENT, buildRouterDeployment(parts), {
-      handsOverReplicas: parts.leavesReplicas === true,
+    desiredChild(DEPLOYMENT, buildRouterDeployment(facts), {
+      handsOverReplicas: facts.leavesReplicas === true,
     }),
   ]
 }
@@ -82,14 +82,14 @@ export function buildClientPolicy({
   namespace,
   defaults: { network },
   spec,
-}: RouterParts): readonly DesiredChild[] {
+}: RouterFacts): readonly DesiredChild[] {
   if (!network.isEnabled) return []
   const policy = {
     network,
     clients: (spec.clientNamespaces ?? []).map(ofNamespace),
     openPorts: [EDGE_PORTS.edgeHttp, EDGE_PORTS.edgeGrpc],
   }
-  return [desiredChild(NETWORK_POLICY, buildNetworkPolicy(partsOf(namespace), policy))]
+  return [desiredChild(NETWORK_POLICY, buildNetworkPolicy(servingOf(namespace), policy))]
 }
 
 const READS_REVISIONS = {
@@ -113,13 +113,13 @@ const LISTS_RESOURCES = {
   verbs: ['list'],
 }
 
-function partsOf(namespace: string, name: string = ROUTER_NAMES.router): ServingParts {
+function servingOf(namespace: string, name: string = ROUTER_NAMES.router): ServingMetadata {
   return { metadata: { name, namespace, labels: ROUTER_LABELS }, selector: ROUTER_SELECTOR }
 }
 
 function buildRoleBinding(
   namespace: string,
-  metadata: ServingParts['metadata'],
+  metadata: ServingMetadata['metadata'],
 ): Desired<RoleBinding> {
   const { router: name } = ROUTER_NAMES
   return {
@@ -133,7 +133,7 @@ function buildRoleBinding(
 function buildGrpcService(namespace: string): Desired<Service> {
   const { grpc, edgeGrpc } = ROUTER_PORT_NAMES
   const annotations = { 'traefik.ingress.kubernetes.io/service.serversscheme': 'h2c' }
-  const { metadata, selector } = partsOf(namespace, ROUTER_NAMES.grpcService)
+  const { metadata, selector } = servingOf(namespace, ROUTER_NAMES.grpcService)
   return buildService({ metadata: { ...metadata, annotations }, selector }, [
     grpcPort(grpc, PORTS.grpc),
     grpcPort(edgeGrpc, EDGE_PORTS.edgeGrpc),
@@ -142,7 +142,7 @@ function buildGrpcService(namespace: string): Desired<Service> {
 
 function buildHttpService(namespace: string): Desired<Service> {
   const { http, edgeHttp } = ROUTER_PORT_NAMES
-  return buildService(partsOf(namespace, ROUTER_NAMES.httpService), [
+  return buildService(servingOf(namespace, ROUTER_NAMES.httpService), [
     servicePort(http, PORTS.http),
     servicePort(edgeHttp, EDGE_PORTS.edgeHttp),
   ])

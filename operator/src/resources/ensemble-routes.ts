@@ -8,7 +8,7 @@ import { EDGE_PORTS, ROUTER_NAMES, ROUTER_PORT_NAMES } from './router-names.ts'
 const ENSEMBLE_LABEL = 'tutti.dev/ensemble'
 
 /** An Ensemble that is exposed outside the cluster. */
-export interface RouteParts {
+export interface EnsembleExposure {
   /** Name of the Ensemble, its metadata.name. */
   readonly name: string
   readonly namespace: string
@@ -22,15 +22,15 @@ const GRPC_PATHS = ['/inference.GRPCInferenceService', '/grpc.health.v1.Health']
 const NGINX_GRPC = { 'nginx.ingress.kubernetes.io/backend-protocol': 'GRPC' }
 
 /** Builds the two Ingresses or the HTTPRoute that lead requests from outside the cluster to the router. Pure. */
-export function buildEnsembleRoutes(parts: RouteParts): readonly DesiredChild[] {
-  const { ingress, gateway } = parts.expose
+export function buildEnsembleRoutes(exposure: EnsembleExposure): readonly DesiredChild[] {
+  const { ingress, gateway } = exposure.expose
   if (ingress !== undefined) {
     return [
-      desiredChild(INGRESS, buildIngress(parts, ingress, 'grpc')),
-      desiredChild(INGRESS, buildIngress(parts, ingress, 'http')),
+      desiredChild(INGRESS, buildIngress(exposure, ingress, 'grpc')),
+      desiredChild(INGRESS, buildIngress(exposure, ingress, 'http')),
     ]
   }
-  return gateway === undefined ? [] : [desiredChild(HTTP_ROUTE, buildHttpRoute(parts, gateway))]
+  return gateway === undefined ? [] : [desiredChild(HTTP_ROUTE, buildHttpRoute(exposure, gateway))]
 }
 
 /** Labels of the children of an Ensemble. */
@@ -44,7 +44,7 @@ function ensembleLabels(name: string): Readonly<Record<string, string>> {
 
 /** One for gRPC and one for REST: some controllers take the protocol from an annotation of the whole Ingress. */
 function buildIngress(
-  { name, namespace }: RouteParts,
+  { name, namespace }: EnsembleExposure,
   { className, hosts, tls, annotations }: NonNullable<EnsembleExpose['ingress']>,
   protocol: 'grpc' | 'http',
 ): Desired<Ingress> {
@@ -77,7 +77,7 @@ function buildIngress(
  * router's business.
  */
 function buildHttpRoute(
-  { name, namespace }: RouteParts,
+  { name, namespace }: EnsembleExposure,
   { parentRef, hosts }: NonNullable<EnsembleExpose['gateway']>,
 ): Desired<HttpRoute> {
   const timeouts = { request: '0s' }

@@ -4,7 +4,7 @@ import { ACCEPTED_GATE } from '../pods/pod-state.ts'
 import { digestOf } from '../runtime/canonical.ts'
 import { buildArtifactParts } from './model-artifacts.ts'
 import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-container.ts'
-import type { ModelParts } from './model-parts.ts'
+import type { ModelFacts } from './model-facts.ts'
 import { toPlain } from './plain.ts'
 import { overlayPodSpec } from './pod-overlay.ts'
 import { ourPodSpec } from './serving-pod.ts'
@@ -20,11 +20,11 @@ const OLD_REPLICA_SETS = 3
 
 /** Builds the Deployment of a Model. @param o.replicas - replicas to write; undefined if an autoscaler or a user sets them. */
 export function buildModelDeployment(
-  parts: ModelParts,
+  facts: ModelFacts,
   o: { readonly replicas: number | undefined; readonly podTemplate: PodTemplateSpec },
 ): Desired<Deployment> {
   const { replicas, podTemplate } = o
-  const { spec, name, namespace, childName } = parts
+  const { spec, name, namespace, childName } = facts
   const { maxSurge = 1, maxUnavailable = 0 } = spec.rollout ?? {}
   return {
     metadata: { name: childName, namespace, labels: stepLabels(name) },
@@ -40,18 +40,18 @@ export function buildModelDeployment(
 }
 
 /** Builds the pod template of a Model, with its own digest as annotation. */
-export function buildPodTemplate(parts: ModelParts): PodTemplateSpec {
-  const { metadata } = parts.spec.podTemplate ?? {}
-  const { credentialsDigest } = parts
+export function buildPodTemplate(facts: ModelFacts): PodTemplateSpec {
+  const { metadata } = facts.spec.podTemplate ?? {}
+  const { credentialsDigest } = facts
   const template: PodTemplateSpec = {
     metadata: {
-      labels: { ...metadata?.labels, ...stepLabels(parts.name) },
+      labels: { ...metadata?.labels, ...stepLabels(facts.name) },
       annotations: {
         ...metadata?.annotations,
         ...(credentialsDigest !== undefined && { [CREDENTIALS_ANNOTATION]: credentialsDigest }),
       },
     },
-    spec: overlayPodSpec(buildPodSpec(parts), parts.spec.podTemplate?.spec),
+    spec: overlayPodSpec(buildPodSpec(facts), facts.spec.podTemplate?.spec),
   }
   const annotations = {
     ...template.metadata?.annotations,
@@ -60,8 +60,8 @@ export function buildPodTemplate(parts: ModelParts): PodTemplateSpec {
   return { ...template, metadata: { ...template.metadata, annotations } }
 }
 
-function buildPodSpec(parts: ModelParts): PodSpec {
-  const { spec, settings, childName: serviceAccountName, modelName, namespace } = parts
+function buildPodSpec(facts: ModelFacts): PodSpec {
+  const { spec, settings, childName: serviceAccountName, modelName, namespace } = facts
   const { initContainers, volumes, mount } = buildArtifactParts(spec, settings)
   const main = buildMainContainer({ spec, settings, modelName, namespace, mount })
   const base = ourPodSpec({
@@ -69,7 +69,7 @@ function buildPodSpec(parts: ModelParts): PodSpec {
     hasToken: false,
     graceS: podTimesOf(spec).graceS,
     imagePullSecrets: settings.imagePullSecrets,
-    labels: stepSelector(parts.name),
+    labels: stepSelector(facts.name),
   })
   return {
     ...base,

@@ -36,7 +36,7 @@ export interface RouterDefaults {
 }
 
 /** The facts from which the children of a Router are built. */
-export interface RouterParts {
+export interface RouterFacts {
   readonly namespace: string
   readonly defaults: RouterDefaults
   readonly spec: RouterSpec
@@ -56,54 +56,54 @@ const RESOURCES = {
   limits: { memory: '2Gi' },
 }
 
-export function buildRouterDeployment(parts: RouterParts): Desired<Deployment> {
-  const { namespace } = parts
+export function buildRouterDeployment(facts: RouterFacts): Desired<Deployment> {
+  const { namespace } = facts
   return {
     metadata: { name: ROUTER_NAMES.router, namespace, labels: ROUTER_LABELS },
     spec: {
-      ...(parts.leavesReplicas !== true && { replicas: replicasOf(parts) }),
+      ...(facts.leavesReplicas !== true && { replicas: replicasOf(facts) }),
       selector: { matchLabels: ROUTER_SELECTOR },
       // A pod that goes leaves its connections, so another one is there first.
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
       progressDeadlineSeconds: 600,
       revisionHistoryLimit: 3,
-      template: { metadata: { labels: ROUTER_LABELS }, spec: buildPodSpec(parts) },
+      template: { metadata: { labels: ROUTER_LABELS }, spec: buildPodSpec(facts) },
     },
   }
 }
 
-export function replicasOf({ spec, defaults }: RouterParts): number {
+export function replicasOf({ spec, defaults }: RouterFacts): number {
   return spec.replicas ?? defaults.replicas
 }
 
 /** Returns the console of a Router's pods: none, or which requests it may make. */
-export function consoleOf({ spec, defaults }: RouterParts): RouterConsole {
+export function consoleOf({ spec, defaults }: RouterFacts): RouterConsole {
   return spec.console ?? defaults.console
 }
 
-function drainSecondsOf({ spec }: RouterParts): number {
+function drainSecondsOf({ spec }: RouterFacts): number {
   return Math.ceil(toMilliseconds(spec.timeouts?.drain ?? DRAIN) / 1000)
 }
 
-function buildPodSpec(parts: RouterParts): PodSpec {
-  const { spec, defaults } = parts
+function buildPodSpec(facts: RouterFacts): PodSpec {
+  const { spec, defaults } = facts
   return {
     ...ourPodSpec({
       serviceAccountName: ROUTER_NAMES.router,
       // Only here: it may read what was accepted, and who is let in.
       hasToken: true,
-      graceS: PRE_STOP_S + drainSecondsOf(parts) + EXIT_S,
+      graceS: PRE_STOP_S + drainSecondsOf(facts) + EXIT_S,
       imagePullSecrets: defaults.imagePullSecrets,
       labels: ROUTER_SELECTOR,
     }),
-    containers: [buildContainer(parts)],
+    containers: [buildContainer(facts)],
     volumes: [natsVolume(defaults.nats), TMP_VOLUME],
     ...toPlain({ nodeSelector: spec.nodeSelector, tolerations: spec.tolerations }),
   }
 }
 
-function buildContainer(parts: RouterParts): Container {
-  const { spec, defaults, namespace } = parts
+function buildContainer(facts: RouterFacts): Container {
+  const { spec, defaults, namespace } = facts
   const ports = {
     'edge-grpc': EDGE_PORTS.edgeGrpc,
     'edge-http': EDGE_PORTS.edgeHttp,
@@ -112,7 +112,7 @@ function buildContainer(parts: RouterParts): Container {
     metrics: PORTS.metrics,
   }
   const image = { image: spec.image ?? defaults.image, imagePullPolicy: defaults.imagePullPolicy }
-  const container = ourContainer('main', image, { command: 'tutti-router', args: toArgs(parts) })
+  const container = ourContainer('main', image, { command: 'tutti-router', args: toArgs(facts) })
   const { telemetry } = defaults
   return {
     ...container,
@@ -130,8 +130,8 @@ function buildContainer(parts: RouterParts): Container {
   }
 }
 
-function toArgs(parts: RouterParts): readonly string[] {
-  const { namespace, defaults, spec } = parts
+function toArgs(facts: RouterFacts): readonly string[] {
+  const { namespace, defaults, spec } = facts
   const { maxInFlightRequests, maxInFlightBytes, logVerbose } = spec
   return [
     '--kubernetes',
@@ -147,14 +147,14 @@ function toArgs(parts: RouterParts): readonly string[] {
     ROUTER_NAMES.edge,
     ...numberFlag('--edge-grpc-port', EDGE_PORTS.edgeGrpc),
     ...numberFlag('--edge-http-port', EDGE_PORTS.edgeHttp),
-    ...numberFlag('--exit-timeout-secs', drainSecondsOf(parts)),
+    ...numberFlag('--exit-timeout-secs', drainSecondsOf(facts)),
     ...numberFlag('--max-inflight-requests', maxInFlightRequests),
     ...numberFlag(
       '--max-inflight-bytes',
       maxInFlightBytes === undefined ? undefined : toBytes(maxInFlightBytes),
     ),
     ...numberFlag('--log-verbose', logVerbose),
-    ...consoleArgs(consoleOf(parts)),
+    ...consoleArgs(consoleOf(facts)),
     ...defaults.metricsConfig.map((one) => `--metrics-config=${one}`),
   ]
 }

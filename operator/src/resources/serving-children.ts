@@ -11,8 +11,8 @@ import type {
 import { ROUTER_SELECTOR } from './router-names.ts'
 import { type NetworkSettings, PORTS } from './step-settings.ts'
 
-/** The parts that the children of Models and of Routers have in common. */
-export interface ServingParts {
+/** Metadata of a child of a Model or a Router, and the labels of its pods. */
+export interface ServingMetadata {
   /** Metadata of the child. */
   readonly metadata: ObjectMeta
   /** Labels that select the pods. */
@@ -30,14 +30,14 @@ export function grpcPort(name: string, port: number): ServicePort {
 }
 
 export function buildService(
-  { metadata, selector }: ServingParts,
+  { metadata, selector }: ServingMetadata,
   ports: readonly ServicePort[],
 ): Desired<Service> {
   return { metadata, spec: { selector, ports } }
 }
 
 export function buildBudget(
-  { metadata, selector: matchLabels }: ServingParts,
+  { metadata, selector: matchLabels }: ServingMetadata,
   bounds: Pick<PodDisruptionBudget['spec'], 'minAvailable' | 'maxUnavailable'>,
 ): Desired<PodDisruptionBudget> {
   // Pods that serve nothing would hold up a drain for ever.
@@ -52,7 +52,7 @@ export function buildBudget(
  * known in general.
  */
 export function buildNetworkPolicy(
-  { metadata, selector: matchLabels }: ServingParts,
+  { metadata, selector: matchLabels }: ServingMetadata,
   o: {
     readonly network: NetworkSettings
     readonly clients?: readonly NetworkPolicyPeer[]

@@ -72,12 +72,12 @@ export interface ApplierOptions extends ChildWriterOptions {
  * never writes to an object of another controller, and never creates a child for an owner that is gone.
  */
 export class Applier {
-  readonly #o: ApplierOptions
+  readonly #options: ApplierOptions
   readonly #caches: ReadonlyMap<string, ChildCache>
   readonly #writer: ChildWriter
 
   constructor(o: ApplierOptions) {
-    this.#o = o
+    this.#options = o
     this.#writer = new ChildWriter(o)
     this.#caches = new Map(o.caches.map((cache) => [kindIdOf(cache.resource), cache]))
     for (const { resource } of o.caches) {
@@ -125,7 +125,7 @@ export class Applier {
   }
 
   #begin(owner: Owner, { signal, onRepaired }: SyncOptions): Pass {
-    const check = new OwnerCheck(this.#o.client, owner, signal)
+    const check = new OwnerCheck(this.#options.client, owner, signal)
     return { owner, check, signal, ...(onRepaired !== undefined && { onRepaired }) }
   }
 
@@ -164,7 +164,7 @@ export class Applier {
     const beforeChange = async (uid: string): Promise<void> => {
       // A process that has just started may have been given an old state: what it wants would undo what was wanted since.
       await check.ensure()
-      const { client } = this.#o
+      const { client } = this.#options
       if (handsOver) await handOverReplicas({ client, resource, key, uid, signal })
     }
     const wanted = { resource, object: toOwned(owner, child) }
@@ -175,7 +175,7 @@ export class Applier {
 
   /** Why an object that is there cannot be written to. */
   #toBlocked(owner: Owner, resource: Resource, current: Stored<ChildRecord>): Ensured | undefined {
-    const { adopts = () => false } = this.#o
+    const { adopts = () => false } = this.#options
     const isOurs = controllerOf(current)?.uid === owner.object.metadata.uid || adopts(current)
     if (!isOurs)
       return { result: 'nameConflict', message: toConflictText(owner, resource, current) }
@@ -191,7 +191,7 @@ export class Applier {
     // A child that is not there is made at once: by then the owner has to be there.
     await check.ensure()
     // Caches hold only objects with our labels, and may be behind: whether something is there, the server knows.
-    const live = await unlessNotFound(this.#o.client.get(cache.resource, key, { signal }))
+    const live = await unlessNotFound(this.#options.client.get(cache.resource, key, { signal }))
     return live && cache.keep(live)
   }
 
@@ -220,7 +220,7 @@ export class Applier {
   }
 
   #ownedIn(cache: ChildCache, { object: { metadata } }: Owner): readonly Stored<ChildRecord>[] {
-    const { adopts } = this.#o
+    const { adopts } = this.#options
     if (adopts === undefined) return cache.byOwner(metadata)
     const uids = new Set(cache.byOwner(metadata).map((object) => object.metadata.uid))
     return cache

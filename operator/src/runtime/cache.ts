@@ -60,7 +60,7 @@ const RETRY_MS = 2_000
  */
 export class Cache<T extends KubeObject, K extends KubeObject = T> {
   readonly resource: Resource<T>
-  readonly #o: CacheOptions<T, K>
+  readonly #options: CacheOptions<T, K>
   readonly #indexes = new Map<string, ObjectIndex<K>>()
   /** By uid alone, a text that the object has anyway. */
   readonly #byOwner = new ObjectIndex<K>(toOwnerUids)
@@ -83,7 +83,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
 
   constructor(o: CacheOptions<T, K>) {
     this.resource = o.resource
-    this.#o = o
+    this.#options = o
     this.#progressAt = o.clock.now()
     for (const [name, indexer] of Object.entries(o.indexers ?? {})) {
       this.#indexes.set(name, new ObjectIndex(indexer))
@@ -94,13 +94,13 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
   start(): void {
     assert(!this.#isStarted, `cache of ${this.resource.plural} started twice`)
     this.#isStarted = true
-    if (this.#o.isServed === undefined) this.#open()
-    else void this.#openOnceServed(this.#o.isServed)
+    if (this.#options.isServed === undefined) this.#open()
+    else void this.#openOnceServed(this.#options.isServed)
   }
 
   #open(): void {
-    this.#reflector = this.#o.openReflector<T, K>({
-      ...this.#o,
+    this.#reflector = this.#options.openReflector<T, K>({
+      ...this.#options,
       ...this.#trim(),
       onEvent: (event) => this.#take(event),
       onSynced: () => this.#synced.resolve(),
@@ -128,7 +128,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
 
   /** Cuts an object from an answer of the server to the part that the cache keeps. The cache itself does not change. */
   keep(object: Stored<T>): Stored<K> {
-    const { trim, isFrozen = false } = this.#o
+    const { trim, isFrozen = false } = this.#options
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- without a trim, what is kept is a T
     const kept = trim?.(object) ?? (withoutManagedFields(object) as unknown as Stored<K>)
     return isFrozen ? freeze(kept) : kept
@@ -196,7 +196,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
     const stats = this.#reflector?.stats()
     if (stats === undefined) return false
     const progress = stats.lists + stats.watches + stats.errors
-    const now = this.#o.clock.now()
+    const now = this.#options.clock.now()
     if (progress !== this.#progress) {
       this.#progress = progress
       this.#progressAt = now
@@ -213,14 +213,14 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
 
   async #openOnceServed(isServed: () => Promise<boolean>): Promise<void> {
     const served = await isServed().catch((error: unknown) => {
-      resourceUnknown(this.#o.log, this.resource.plural, error)
+      resourceUnknown(this.#options.log, this.resource.plural, error)
       return undefined
     })
     if (this.#isClosed) return
     if (served === true) {
       this.#open()
       if (!this.#isAbsent) return
-      resourceServed(this.#o.log, this.resource.plural)
+      resourceServed(this.#options.log, this.resource.plural)
       for (const listener of this.#servedListeners) listener()
       return
     }
@@ -229,12 +229,15 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
       this.#synced.resolve()
     }
     // Without an answer there is nothing to go on with, so it asks again sooner.
-    const delayMs = served === false ? (this.#o.askMs ?? ASK_MS) : RETRY_MS
-    this.#stopTimer = this.#o.clock.setTimer(delayMs, () => void this.#openOnceServed(isServed))
+    const delayMs = served === false ? (this.#options.askMs ?? ASK_MS) : RETRY_MS
+    this.#stopTimer = this.#options.clock.setTimer(
+      delayMs,
+      () => void this.#openOnceServed(isServed),
+    )
   }
 
   #trim(): { trim?: (object: Stored<T>) => Stored<K> } {
-    const { trim, isFrozen = false } = this.#o
+    const { trim, isFrozen = false } = this.#options
     if (trim === undefined && !isFrozen) return {}
     return { trim: (object) => this.keep(object) }
   }

@@ -65,7 +65,7 @@ interface ApplyRequest {
  * decides whether an object may be written to.
  */
 export class ChildWriter {
-  readonly #o: ChildWriterOptions
+  readonly #options: ChildWriterOptions
   /**
    * By the key of the owner and the child; in memory only, and only of those whose record does not tell it: a cache has not seen
    * the answer yet, or the server writes in other words what was applied.
@@ -73,7 +73,7 @@ export class ChildWriter {
   readonly #known = new Map<string, Map<string, AppliedChild>>()
 
   constructor(o: ChildWriterOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Forgets the children of an owner. */
@@ -82,7 +82,7 @@ export class ChildWriter {
   }
 
   count({ kind }: Resource, result: ApplyOutcome): void {
-    this.#o.metrics.applies.add({ kind, result })
+    this.#options.metrics.applies.add({ kind, result })
   }
 
   /**
@@ -137,7 +137,11 @@ export class ChildWriter {
     const marked = withMark(request)
     const metadata = { ...marked.metadata, ...(uid !== undefined && { uid }) }
     const options = { fieldManager: FIELD_MANAGER, signal }
-    const answer = await this.#o.client.apply(request.resource, { ...marked, metadata }, options)
+    const answer = await this.#options.client.apply(
+      request.resource,
+      { ...marked, metadata },
+      options,
+    )
     this.count(request.resource, 'applied')
     const record = toRecord(answer)
     this.#remember(request, ownerKey, record)
@@ -164,7 +168,7 @@ export class ChildWriter {
     this.#known.get(ownerKey)?.delete(childIdOf(resource, keyOf(object)))
     const preconditions = { uid, resourceVersion }
     const options = { preconditions, propagation: 'Background', signal } as const
-    await unlessNotFound(this.#o.client.delete(resource, keyOf(object), options))
+    await unlessNotFound(this.#options.client.delete(resource, keyOf(object), options))
   }
 }
 

@@ -67,7 +67,7 @@ const RESYNC_SPREAD = 0.1
  */
 export class Controller {
   readonly name: string
-  readonly #o: ControllerOptions
+  readonly #options: ControllerOptions
   readonly #clock: Clock
   readonly #slots: KeyedLimiter
   readonly #groupOf: (key: string) => string
@@ -82,7 +82,7 @@ export class Controller {
 
   constructor(o: ControllerOptions) {
     this.name = o.name
-    this.#o = o
+    this.#options = o
     this.#clock = o.clock ?? systemClock
     const most = o.slots ?? 8
     this.#slots = new KeyedLimiter({ total: most })
@@ -101,7 +101,7 @@ export class Controller {
   }
 
   get hasSynced(): boolean {
-    return this.#o.sources.every((source) => source.hasSynced)
+    return this.#options.sources.every((source) => source.hasSynced)
   }
 
   /** Number of reconciles that run, hanging ones included. */
@@ -113,7 +113,7 @@ export class Controller {
   start(): void {
     if (this.#isStarted || this.#stopping.signal.aborted) return
     this.#isStarted = true
-    for (const source of this.#o.sources) {
+    for (const source of this.#options.sources) {
       this.#ends.push(source.start((key, priority) => this.#queue.add(key, { priority })))
     }
     this.#scheduleResync()
@@ -169,7 +169,7 @@ export class Controller {
     this.#metrics.started()
     try {
       const context = { signal: limit.signal, log, withoutSlot: slot.withoutSlot }
-      const result = await this.#o.reconcile(context, key)
+      const result = await this.#options.reconcile(context, key)
       this.#ended(taken, result, since)
     } catch (error) {
       this.#failed(taken, error, { log, since })
@@ -236,7 +236,7 @@ export class Controller {
 
   /** The signal of one reconcile. One that does not return loses its slot and counts for no limit, never its key. */
   #openLimit(log: Logger, onHang: () => void): { readonly signal: AbortSignal; close(): void } {
-    const timeoutMs = this.#o.timeoutMs ?? 60_000
+    const timeoutMs = this.#options.timeoutMs ?? 60_000
     let stopHangTimer: (() => void) | undefined
     const limit = openLimit({
       clock: this.#clock,
@@ -261,10 +261,10 @@ export class Controller {
   }
 
   #scheduleResync(): void {
-    const everyMs = this.#o.resyncMs ?? 36_000_000
-    const random = this.#o.random ?? Math.random
+    const everyMs = this.#options.resyncMs ?? 36_000_000
+    const random = this.#options.random ?? Math.random
     this.#stopResync = this.#clock.setTimer(everyMs, () => {
-      for (const key of this.#o.sources.flatMap((source) => source.keys())) {
+      for (const key of this.#options.sources.flatMap((source) => source.keys())) {
         this.#queue.addAfter(key, random() * everyMs * RESYNC_SPREAD, { priority: 'low' })
       }
       this.#scheduleResync()

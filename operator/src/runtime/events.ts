@@ -79,7 +79,7 @@ interface Series {
  * then at most every half hour. An object may have 25 events at once, then one every five minutes.
  */
 export class EventRecorder {
-  readonly #o: EventRecorderOptions
+  readonly #options: EventRecorderOptions
   readonly #clock: Clock
   readonly #log: Logger
   readonly #series = new LruMap<Series>(MOST_OBJECTS)
@@ -89,7 +89,7 @@ export class EventRecorder {
   readonly #run = randomUUID()
 
   constructor(o: EventRecorderOptions) {
-    this.#o = o
+    this.#options = o
     this.#clock = o.clock ?? systemClock
     this.#log = limitLog(o.log, { clock: this.#clock, lines: 10, everyMs: 10_000 })
   }
@@ -104,7 +104,7 @@ export class EventRecorder {
       return
     }
     known.count += 1
-    this.#o.metrics.events.add({ result: 'folded' })
+    this.#options.metrics.events.add({ result: 'folded' })
     const isDue = known.toldCount === 1 || this.#clock.now() - known.toldAt >= REFRESH_MS
     if (isDue && this.#mayWrite(input.regarding)) this.#tell(known)
   }
@@ -137,7 +137,7 @@ export class EventRecorder {
       this.#buckets.set(id, bucket)
     }
     if (bucket.take() !== undefined) return true
-    this.#o.metrics.events.add({ result: 'dropped' })
+    this.#options.metrics.events.add({ result: 'dropped' })
     return false
   }
 
@@ -148,7 +148,7 @@ export class EventRecorder {
     const told = { count, lastObservedTime: toMicroTime(this.#clock.epochMs()) }
     this.#send(event.reason, async () => {
       try {
-        await this.#o.client.mergePatch(EVENT, toKey(event), {
+        await this.#options.client.mergePatch(EVENT, toKey(event), {
           patch: { series: told },
           ...this.#call(),
         })
@@ -162,7 +162,7 @@ export class EventRecorder {
 
   async #create(event: Event): Promise<void> {
     try {
-      await this.#o.client.create(EVENT, event, this.#call())
+      await this.#options.client.create(EVENT, event, this.#call())
     } catch (error) {
       // The answer to an earlier try was lost.
       if (!isAlreadyExists(error)) throw error
@@ -171,14 +171,14 @@ export class EventRecorder {
 
   #send(reason: string, write: () => Promise<void>): void {
     if (this.#inFlight.size >= MOST_IN_FLIGHT) {
-      this.#o.metrics.events.add({ result: 'dropped' })
+      this.#options.metrics.events.add({ result: 'dropped' })
       return
     }
     const sent = this.#sendWithRetries(write)
       .then(
-        () => this.#o.metrics.events.add({ result: 'written' }),
+        () => this.#options.metrics.events.add({ result: 'written' }),
         (error: unknown) => {
-          this.#o.metrics.events.add({ result: 'failed' })
+          this.#options.metrics.events.add({ result: 'failed' })
           if (!this.#stopping.signal.aborted) eventFailed(this.#log, reason, error)
         },
       )
@@ -194,7 +194,7 @@ export class EventRecorder {
         return
       } catch (error) {
         if (!isTransient(error) || attempt + 1 >= TRIES) throw error
-        const { random = Math.random } = this.#o
+        const { random = Math.random } = this.#options
         const delayMs = backoffMs(attempt, { firstMs: 1000, longestMs: 10_000, random })
         await sleep(delayMs, { clock: this.#clock, signal })
       }
@@ -214,8 +214,8 @@ export class EventRecorder {
         namespace: regarding.metadata.namespace ?? 'default',
       },
       eventTime: toMicroTime(epochMs),
-      reportingController: this.#o.controller,
-      reportingInstance: this.#o.instance.slice(0, 128),
+      reportingController: this.#options.controller,
+      reportingInstance: this.#options.instance.slice(0, 128),
       action: input.action,
       reason: input.reason,
       type: input.type,

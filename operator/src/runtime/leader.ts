@@ -43,7 +43,7 @@ const JITTER = 1.2
  * when it has not changed for its duration. A leader that cannot renew stops before that time.
  */
 export class LeaderElection {
-  readonly #o: LeaderElectionOptions
+  readonly #options: LeaderElectionOptions
   readonly #clock: Clock
   readonly #leaseMs: number
   readonly #renewMs: number
@@ -60,7 +60,7 @@ export class LeaderElection {
   #trying: Promise<void> = Promise.resolve()
 
   constructor(o: LeaderElectionOptions) {
-    this.#o = o
+    this.#options = o
     this.#clock = o.clock ?? systemClock
     this.#log = limitLog(o.log, { clock: this.#clock, lines: 5, everyMs: 30_000 })
     this.#leaseMs = o.leaseMs ?? 15_000
@@ -95,7 +95,7 @@ export class LeaderElection {
     try {
       // A renewal that was cut short may have been carried out.
       const lease = await this.#read()
-      if (lease?.spec?.holderIdentity !== this.#o.identity) return
+      if (lease?.spec?.holderIdentity !== this.#options.identity) return
       const now = this.#microNow()
       await this.#put(lease, {
         holderIdentity: '',
@@ -104,7 +104,7 @@ export class LeaderElection {
         renewTime: now,
         leaseTransitions: lease.spec.leaseTransitions ?? 0,
       })
-      leaseReleased(this.#o.log)
+      leaseReleased(this.#options.log)
     } catch (error) {
       // Others wait for the lease to end, no more.
       leaseFailed(this.#log, error)
@@ -125,7 +125,7 @@ export class LeaderElection {
 
   #follow(): void {
     this.#renewedAt = undefined
-    this.#o.metrics.isLeader.set({ name: this.#o.key.name }, 0)
+    this.#options.metrics.isLeader.set({ name: this.#options.key.name }, 0)
   }
 
   #schedule(delayMs: number): void {
@@ -145,11 +145,14 @@ export class LeaderElection {
     const isHeld = await this.#tryHold()
     if (this.#stopping.signal.aborted) return
     if (isHeld) this.#hold(sentAt)
-    else if (this.isLeader && this.#observed?.lease.spec?.holderIdentity !== this.#o.identity) {
+    else if (
+      this.isLeader &&
+      this.#observed?.lease.spec?.holderIdentity !== this.#options.identity
+    ) {
       this.#lose()
       return
     }
-    const { random = Math.random } = this.#o
+    const { random = Math.random } = this.#options
     const jitter = this.isLeader ? 1 : 1 + (JITTER - 1) * random()
     this.#schedule(this.#retryMs * jitter)
   }
@@ -162,9 +165,9 @@ export class LeaderElection {
     const leftMs = this.#renewMs - (this.#clock.now() - sentAt)
     this.#stopDeadline = this.#clock.setTimer(leftMs, () => this.#lose())
     if (!isNew) return
-    this.#o.metrics.isLeader.set({ name: this.#o.key.name }, 1)
-    leadershipTaken(this.#o.log, this.#o.identity)
-    this.#o.onTaken()
+    this.#options.metrics.isLeader.set({ name: this.#options.key.name }, 1)
+    leadershipTaken(this.#options.log, this.#options.identity)
+    this.#options.onTaken()
   }
 
   #isOverdue(): boolean {
@@ -175,8 +178,8 @@ export class LeaderElection {
     if (this.#renewedAt === undefined || this.#stopping.signal.aborted) return
     this.#halt()
     this.#follow()
-    leadershipLost(this.#o.log, this.#observed?.lease.spec?.holderIdentity ?? '')
-    this.#o.onLost()
+    leadershipLost(this.#options.log, this.#observed?.lease.spec?.holderIdentity ?? '')
+    this.#options.onLost()
   }
 
   /** @returns whether it holds the lease now. */
@@ -213,7 +216,7 @@ export class LeaderElection {
   /** A lease is free without a holder, if it is ours, and if it did not change for as long as it says. */
   #isFree({ spec }: Stored<Lease>): boolean {
     const holder = spec?.holderIdentity ?? ''
-    if (holder === '' || holder === this.#o.identity) return true
+    if (holder === '' || holder === this.#options.identity) return true
     const lastsMs = (spec?.leaseDurationSeconds ?? 0) * 1000
     return this.#observed === undefined || this.#clock.now() - this.#observed.at >= lastsMs
   }
@@ -226,17 +229,17 @@ export class LeaderElection {
   }
 
   #read(): Promise<Stored<Lease> | undefined> {
-    return unlessNotFound(this.#o.client.get(LEASE, this.#o.key, this.#call()))
+    return unlessNotFound(this.#options.client.get(LEASE, this.#options.key, this.#call()))
   }
 
   /** Renews the lease if it is ours, else takes it. */
   async #write(lease: Stored<Lease> | undefined): Promise<void> {
     const { spec = {} } = lease ?? {}
-    const isOurs = spec.holderIdentity === this.#o.identity
+    const isOurs = spec.holderIdentity === this.#options.identity
     const now = this.#microNow()
     const transitions = spec.leaseTransitions ?? 0
     await this.#put(lease, {
-      holderIdentity: this.#o.identity,
+      holderIdentity: this.#options.identity,
       leaseDurationSeconds: Math.ceil(this.#leaseMs / 1000),
       acquireTime: isOurs ? (spec.acquireTime ?? now) : now,
       renewTime: now,
@@ -245,7 +248,7 @@ export class LeaderElection {
   }
 
   async #put(lease: Stored<Lease> | undefined, spec: NonNullable<Lease['spec']>): Promise<void> {
-    const { client, key } = this.#o
+    const { client, key } = this.#options
     const options = { fieldManager: FIELD_MANAGER, ...this.#call() }
     const written =
       lease === undefined

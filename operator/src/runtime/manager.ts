@@ -80,13 +80,13 @@ const EVENTS_MS = 2_000
  * stop, it takes no new keys, waits for running reconciles, gives up the lease and closes everything.
  */
 export class Manager implements Running {
-  readonly #o: ManagerOptions
+  readonly #options: ManagerOptions
   readonly #servers: ProbeServer[] = []
   #stopWatch: () => void = () => {}
   #isStopping = false
 
   constructor(o: ManagerOptions) {
-    this.#o = o
+    this.#options = o
     o.runtimeMetrics.readCaches(() => o.caches.map((cache) => cache.reading()))
   }
 
@@ -103,30 +103,30 @@ export class Manager implements Running {
   async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     try {
       await this.#listen()
-      this.#stopWatch = watchLoop({ ...this.#o, metrics: this.#o.runtimeMetrics })
-      for (const cache of this.#o.caches) cache.start()
+      this.#stopWatch = watchLoop({ ...this.#options, metrics: this.#options.runtimeMetrics })
+      for (const cache of this.#options.caches) cache.start()
       await this.#sync(signal)
     } catch (error) {
       await this.close()
       throw error
     }
-    if (this.#o.election === undefined) this.lead()
-    else this.#o.election.start()
+    if (this.#options.election === undefined) this.lead()
+    else this.#options.election.start()
   }
 
   /** Starts the controllers. Call it when this process begins to lead. */
   lead(): void {
     if (this.#isStopping) return
-    for (const controller of this.#o.controllers) controller.start()
+    for (const controller of this.#options.controllers) controller.start()
   }
 
   stopAccepting(): void {
     this.#isStopping = true
-    for (const controller of this.#o.controllers) controller.stop()
+    for (const controller of this.#options.controllers) controller.stop()
   }
 
   async drain(): Promise<void> {
-    const { clock, controllers, election, events, abortAfterMs = 20_000 } = this.#o
+    const { clock, controllers, election, events, abortAfterMs = 20_000 } = this.#options
     const stopAbort = clock.setTimer(abortAfterMs, () => {
       for (const controller of controllers) controller.abort()
     })
@@ -142,19 +142,19 @@ export class Manager implements Running {
 
   async close(): Promise<void> {
     this.#isStopping = true
-    this.#o.election?.stop()
+    this.#options.election?.stop()
     this.#stopWatch()
-    for (const controller of this.#o.controllers) {
+    for (const controller of this.#options.controllers) {
       controller.stop()
       controller.abort()
     }
-    await Promise.all(this.#o.caches.map((cache) => cache.close()))
+    await Promise.all(this.#options.caches.map((cache) => cache.close()))
     await Promise.all(this.#servers.map((server) => server.close()))
-    await this.#o.close()
+    await this.#options.close()
   }
 
   async #listen(): Promise<void> {
-    const { probes, scrapes, metrics, health, log } = this.#o
+    const { probes, scrapes, metrics, health, log } = this.#options
     const ready = withCauses(health, () => this.#unsynced())
     await this.#serve(probes, {
       '/livez': () => {
@@ -175,11 +175,11 @@ export class Manager implements Running {
   }
 
   async #serve(address: ListenAddress, routes: ProbeRoutes): Promise<void> {
-    this.#servers.push(await startProbeServer({ ...address, routes, log: this.#o.log }))
+    this.#servers.push(await startProbeServer({ ...address, routes, log: this.#options.log }))
   }
 
   async #sync(signal: AbortSignal): Promise<void> {
-    const { caches, clock, log, syncMs = 120_000 } = this.#o
+    const { caches, clock, log, syncMs = 120_000 } = this.#options
     const since = clock.now()
     const late = new AbortController()
     const stopTimer = clock.setTimer(syncMs, () => {
@@ -197,13 +197,13 @@ export class Manager implements Running {
   }
 
   #unsynced(): readonly string[] {
-    const missing = this.#o.caches.filter((cache) => !cache.hasSynced)
+    const missing = this.#options.caches.filter((cache) => !cache.hasSynced)
     return missing.map(({ resource }) => `${resource.plural} are not read yet`)
   }
 
   /** Lists what a restart would heal. */
   #faults(): readonly string[] {
-    const { caches, election } = this.#o
+    const { caches, election } = this.#options
     const stuck = caches.filter((cache) => cache.isStuck(STUCK_MS))
     const isOverdue = election?.isLeader === true && !election.holdsLease
     return [

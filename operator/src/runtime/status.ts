@@ -43,11 +43,11 @@ export interface StatusWriterOptions {
 
 /** Writes statuses by server-side apply, and only those that differ from the server's. */
 export class StatusWriter {
-  readonly #o: StatusWriterOptions
+  readonly #options: StatusWriterOptions
   readonly #written = new Map<string, WrittenStatus>()
 
   constructor(o: StatusWriterOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Returns the newest known status of an object: the server's last answer while the cache is behind it, else the cached one. */
@@ -69,7 +69,7 @@ export class StatusWriter {
   ): Promise<StatusResult> {
     const isStored = this.#isStored(o.object, o.status)
     const result = isStored ? 'unchanged' : await this.#put(o, signal)
-    this.#o.metrics.statusWrites.add({ kind: o.resource.kind, result })
+    this.#options.metrics.statusWrites.add({ kind: o.resource.kind, result })
     return result
   }
 
@@ -117,7 +117,11 @@ export class StatusWriter {
       status,
     }
     const options = { fieldManager: FIELD_MANAGER, signal }
-    const answer = await this.#o.client.applyStatus<WithStatus<unknown>>(resource, desired, options)
+    const answer = await this.#options.client.applyStatus<WithStatus<unknown>>(
+      resource,
+      desired,
+      options,
+    )
     this.#written.set(toKeyString(key), {
       uid: object.metadata.uid,
       resourceVersion: answer.metadata.resourceVersion,

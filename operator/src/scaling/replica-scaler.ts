@@ -54,7 +54,7 @@ const AT_ONCE = { perKey: 8, total: 256 } as const
  */
 export class ReplicaScaler implements ManagedController {
   readonly name = 'model-scaling'
-  readonly #o: ReplicaScalerOptions
+  readonly #options: ReplicaScalerOptions
   readonly #decided = new Map<string, Decided>()
   /** As they were at the last look, by key. */
   #models: ReadonlyMap<string, ScaledModel> = new Map()
@@ -66,7 +66,7 @@ export class ReplicaScaler implements ManagedController {
   #stopTimer: () => void = () => {}
 
   constructor(o: ReplicaScalerOptions) {
-    this.#o = o
+    this.#options = o
     for (const direction of ['up', 'down'] as const) o.scalings.init({ direction })
   }
 
@@ -100,7 +100,7 @@ export class ReplicaScaler implements ManagedController {
 
   #schedule(): void {
     if (this.#isStopped) return
-    this.#stopTimer = this.#o.clock.setTimer(this.#o.everyMs ?? 15_000, () => {
+    this.#stopTimer = this.#options.clock.setTimer(this.#options.everyMs ?? 15_000, () => {
       this.#schedule()
       this.#look()
     })
@@ -108,7 +108,7 @@ export class ReplicaScaler implements ManagedController {
 
   #look(): void {
     // A Model whose replicas cannot change needs no questions.
-    const models = [...this.#o.models()].filter(({ scaling }) => scaling.min < scaling.max)
+    const models = [...this.#options.models()].filter(({ scaling }) => scaling.min < scaling.max)
     this.#models = new Map(models.map((model) => [model.key, model]))
     for (const key of this.#decided.keys()) if (!this.#models.has(key)) this.#decided.delete(key)
     for (const { key, namespace } of models) {
@@ -131,23 +131,23 @@ export class ReplicaScaler implements ManagedController {
     const known = this.#decided.get(key)
     const current = this.wanted(key, uid) ?? model.replicas
     const recommendations = known?.uid === uid ? known.recommendations : []
-    const now = this.#o.clock.now()
+    const now = this.#options.clock.now()
     const decision = decideReplicas({ scaling, current, loads, recommendations, now })
     this.#decided.set(key, { uid, ...decision })
     if (decision.replicas === current) return
-    this.#o.scalings.add({ direction: decision.replicas > current ? 'up' : 'down' })
-    replicasDecided(this.#o.log, { key, from: current, to: decision.replicas })
-    this.#o.onDecision(key)
+    this.#options.scalings.add({ direction: decision.replicas > current ? 'up' : 'down' })
+    replicasDecided(this.#options.log, { key, from: current, to: decision.replicas })
+    this.#options.onDecision(key)
   }
 
   async #loadOf(model: ScaledModel, pod: PodAddress): Promise<PodLoad | undefined> {
     try {
       const { signal } = this.#aborting
-      const { models } = await this.#o.client.loadOfStep(pod, { signal })
+      const { models } = await this.#options.client.loadOfStep(pod, { signal })
       return models.find(({ name }) => name === model.modelName)
     } catch (error) {
       // It counts as unknown: nothing is taken away because of it.
-      if (!this.#aborting.signal.aborted) loadUnknown(this.#o.log, { key: model.key, error })
+      if (!this.#aborting.signal.aborted) loadUnknown(this.#options.log, { key: model.key, error })
       return undefined
     }
   }

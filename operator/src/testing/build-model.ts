@@ -1,7 +1,7 @@
 import { ModelSpec } from '@tutti/api'
 import type { Container, Deployment, KubeObject, PodSpec } from '@tutti/kube'
 import { buildModelChildren } from '../resources/build-model-children.ts'
-import { toModelParts } from '../resources/model-parts.ts'
+import { toModelFacts } from '../resources/model-facts.ts'
 import { planReplicas, toScaling } from '../resources/model-scaling.ts'
 import type { StepPodSettings } from '../resources/step-settings.ts'
 import type { DesiredChild } from '../runtime/children.ts'
@@ -25,7 +25,7 @@ export function build(fields: Spec = {}, o: BuildOptions = {}): readonly Desired
     ...fields,
   })
   const { name = 'yolo', credentialsDigest, live } = o
-  const parts = toModelParts({
+  const facts = toModelFacts({
     name,
     namespace: 'vision',
     spec,
@@ -33,7 +33,7 @@ export function build(fields: Spec = {}, o: BuildOptions = {}): readonly Desired
     ...(credentialsDigest !== undefined && { credentialsDigest }),
   })
   const scaling = toScaling(spec)
-  return buildModelChildren(parts, { scaling, replicas: planReplicas(scaling, { live }) })
+  return buildModelChildren(facts, { scaling, replicas: planReplicas(scaling, { live }) })
 }
 
 export function child(children: readonly DesiredChild[], kind: string): KubeObject | undefined {

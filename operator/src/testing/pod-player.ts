@@ -61,7 +61,7 @@ function nextAddress(): string {
  * routers do. Routers serve the accepted revisions that a pod serves.
  */
 export class PodPlayer {
-  readonly #o: PodPlayerOptions
+  readonly #options: PodPlayerOptions
   readonly #playing = new Map<string, Playing>()
   readonly #work = new Set<Promise<void>>()
   readonly #end: () => void
@@ -74,7 +74,7 @@ export class PodPlayer {
   #onUnanswered: () => void = () => {}
 
   constructor(o: PodPlayerOptions) {
-    this.#o = o
+    this.#options = o
     this.#end = o.caches.pods.subscribe(({ type, object }) => {
       const work = (type === 'deleted' ? this.#stop(object) : this.#look(object)).finally(() =>
         this.#work.delete(work),
@@ -107,13 +107,13 @@ export class PodPlayer {
     const { uid, name, namespace, deletionTimestamp } = pod.metadata
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`
     if (deletionTimestamp !== undefined) {
-      await this.#o.plain.delete(path, { gracePeriodSeconds: 0, preconditions: { uid } })
+      await this.#options.plain.delete(path, { gracePeriodSeconds: 0, preconditions: { uid } })
       return
     }
     await this.#openReady(pod, path)
     const isPlayed = pod.status?.phase === 'Running' || pod.status?.phase === 'Failed'
     if (pod.spec.nodeName === undefined || this.#playing.has(uid) || isPlayed) return
-    const play = this.#o.play(pod)
+    const play = this.#options.play(pod)
     if (play.kind === 'status') await this.#setStatus(path, play.status)
     else await this.#run(pod, path, play)
   }
@@ -126,7 +126,11 @@ export class PodPlayer {
     this.#playing.set(uid, { namespace, isMute, server: NO_SERVER })
     const model = isOfRouter(pod) ? {} : { model: this.#toModel(await this.#argsOf(path), play) }
     const said = { namespace, isMute, ...model }
-    const server = await startPodServer({ ip, port: this.#o.port, listener: this.#listener(uid) })
+    const server = await startPodServer({
+      ip,
+      port: this.#options.port,
+      listener: this.#listener(uid),
+    })
     this.#playing.set(uid, { ...said, server })
     await this.#setStatus(path, runningStatus(pod, ip, play.kind !== 'load error'))
   }
@@ -156,7 +160,10 @@ export class PodPlayer {
     // Conditions are merged by type.
     const contentType = 'application/strategic-merge-patch+json'
     while (!this.#isClosed) {
-      const sent = this.#o.plain.send('PATCH', `${path}/status`, { body: { status }, contentType })
+      const sent = this.#options.plain.send('PATCH', `${path}/status`, {
+        body: { status },
+        contentType,
+      })
       const answer = await sent.catch(() => undefined)
       if (answer?.status === 200 || answer?.status === 404) return
       await sleep(RETRY_MS)
@@ -165,7 +172,7 @@ export class PodPlayer {
 
   /** The operator's caches do not keep them. */
   async #argsOf(path: string): Promise<readonly string[]> {
-    const { spec } = await this.#o.plain.get(path)
+    const { spec } = await this.#options.plain.get(path)
     return spec.containers[0].args ?? []
   }
 
@@ -175,7 +182,7 @@ export class PodPlayer {
       return { name, labels: {}, versions: [], reason: play.text }
     }
     const overrides: unknown = JSON.parse(valueOf(args, '--model-overrides').slice(name.length + 1))
-    const base = { ...parseModelConfig(this.#o.configText, 'config.pbtxt'), name }
+    const base = { ...parseModelConfig(this.#options.configText, 'config.pbtxt'), name }
     const config: ModelConfig = applyModelOverrides(base, overrides as never)
     const revision = createHash('sha256').update(JSON.stringify(config)).digest('hex')
     const versions = [{ version: 1, revision, state: 'READY' as const, reason: '' }]
@@ -191,7 +198,7 @@ export class PodPlayer {
       else if (playing.isMute) this.#leaveOpen()
       else if (model === undefined) void this.#servedByRouter(playing.namespace).then(answer)
       else if (url === '/tutti/v1/load') {
-        answer({ models: [{ name: model.name, ...this.#o.load() }] })
+        answer({ models: [{ name: model.name, ...this.#options.load() }] })
       } else answer(toDescriptionJson({ replica: uid, models: [model] }))
     }
   }
@@ -215,7 +222,7 @@ export class PodPlayer {
   /** Revisions of the routes for outside; the operator's caches do not keep them. */
   async #exposedIn(namespace: string): Promise<readonly string[]> {
     const path = `/api/v1/namespaces/${namespace}/secrets/tutti-router-edge`
-    const { body } = await this.#o.plain.send('GET', path)
+    const { body } = await this.#options.plain.send('GET', path)
     const text = Buffer.from(body?.['data']?.['edge.json'] ?? '', 'base64').toString()
     const { routes = [] } = text === '' ? {} : parseEdgeRoutes(JSON.parse(text))
     return routes.flatMap(({ revision }) => revision ?? [])
@@ -225,7 +232,7 @@ export class PodPlayer {
   #acceptedIn(namespace: string) {
     const models: string[] = []
     const ensembles: string[] = []
-    for (const revision of this.#o.caches.revisions.inNamespace(namespace)) {
+    for (const revision of this.#options.caches.revisions.inNamespace(namespace)) {
       const accepted = acceptedOf(revision)
       if (accepted === undefined) continue
       if (accepted.kind === 'Ensemble') ensembles.push(revision.metadata.name)

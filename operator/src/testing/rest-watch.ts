@@ -45,7 +45,7 @@ export class RestWatch {
   readonly clock: Clock
   readonly metrics: RuntimeMetrics
   readonly openReflector: OpenReflector
-  readonly #o: RestWatchOptions
+  readonly #options: RestWatchOptions
   readonly #dues = new Set<{ readonly at: number }>()
   readonly #queues: QueueReading[] = []
   readonly #reflectors: Opened[] = []
@@ -53,7 +53,7 @@ export class RestWatch {
   #events = 0
 
   constructor(o: RestWatchOptions) {
-    this.#o = o
+    this.#options = o
     this.clock = { ...systemClock, setTimer: (ms, callback) => this.#setTimer(ms, callback) }
     this.metrics = { ...o.metrics, controller: (name, slots) => this.#watchController(name, slots) }
     this.openReflector = (options) => this.#open(options)
@@ -70,7 +70,7 @@ export class RestWatch {
   }
 
   #changes(): number {
-    return this.#events + this.#o.writes() + this.passes.length
+    return this.#events + this.#options.writes() + this.passes.length
   }
 
   #isBusy(): boolean {
@@ -84,10 +84,10 @@ export class RestWatch {
 
   /** Every cache has what the server has, and Kubernetes' own controller has seen every Deployment as it is. */
   async #isCurrent(): Promise<boolean> {
-    const { hasControllers = true } = this.#o
+    const { hasControllers = true } = this.#options
     for (const { options, reflector } of this.#reflectors) {
       const { resource, namespace, labelSelector, fieldSelector } = options
-      const { items } = await this.#o.direct.list<KubeObject>(resource, {
+      const { items } = await this.#options.direct.list<KubeObject>(resource, {
         ...(namespace !== undefined && { namespace }),
         ...(labelSelector !== undefined && { labelSelector }),
         ...(fieldSelector !== undefined && { fieldSelector }),
@@ -112,7 +112,7 @@ export class RestWatch {
   }
 
   #watchController(name: string, slots: number): ReturnType<RuntimeMetrics['controller']> {
-    const metrics = this.#o.metrics.controller(name, slots)
+    const metrics = this.#options.metrics.controller(name, slots)
     return {
       ...metrics,
       readQueue: (queue) => {
@@ -125,7 +125,7 @@ export class RestWatch {
       },
       ended: (outcome, tookMs) => {
         this.#active -= 1
-        this.passes.push({ controller: name, writes: this.#o.writes() })
+        this.passes.push({ controller: name, writes: this.#options.writes() })
         metrics.ended(outcome, tookMs)
       },
     }
@@ -134,7 +134,7 @@ export class RestWatch {
   #open<T extends KubeObject, K extends KubeObject>(
     options: Omit<ReflectorOptions<T, K>, 'client'>,
   ): Reflector<K> {
-    const { client, idleMs } = this.#o
+    const { client, idleMs } = this.#options
     const reflector = createReflector<T, K>({
       ...options,
       client,

@@ -30,7 +30,7 @@ export interface RestartingOptions<S> {
  * each end in a row; an attempt that fails is answered to those that wait for it, and the next one follows.
  */
 export class Restarting<S extends Endable> {
-  readonly #o: RestartingOptions<S>
+  readonly #options: RestartingOptions<S>
   readonly #closing = new AbortController()
   /** The thread or process that lives; undefined while none does, and from `close` on. A field, because each request reads it. */
   live: S | undefined
@@ -38,7 +38,7 @@ export class Restarting<S extends Endable> {
   #failures = 0
 
   constructor(o: RestartingOptions<S>, first: S) {
-    this.#o = o
+    this.#options = o
     this.#next = Promise.resolve(first)
     this.#adopt(first)
   }
@@ -59,7 +59,7 @@ export class Restarting<S extends Endable> {
   }
 
   #adopt(session: S): void {
-    const { pace, clock } = this.#o
+    const { pace, clock } = this.#options
     const sinceMs = clock.now()
     if (!this.#closing.signal.aborted) this.live = session
     session.whenEnded((problem) => {
@@ -71,7 +71,7 @@ export class Restarting<S extends Endable> {
   }
 
   #restart(message: string, problem: string): void {
-    const { log, fields, pace } = this.#o
+    const { log, fields, pace } = this.#options
     const waitMs = Math.min(pace.longestMs, pace.firstMs * 2 ** Math.min(this.#failures, 30))
     log.warn(message, { ...fields, problem, restartInMs: waitMs })
     this.#failures += 1
@@ -84,7 +84,7 @@ export class Restarting<S extends Endable> {
   }
 
   async #startAfter(waitMs: number): Promise<S> {
-    const { clock, start } = this.#o
+    const { clock, start } = this.#options
     const { signal } = this.#closing
     await sleep(waitMs, { clock, signal })
     try {

@@ -32,22 +32,22 @@ const ANSWER_MS = 1500
 
 /** The reads of the page, each limited to the models in its caller's index. It keeps nothing, and runs only when a page asks. */
 export class ConsoleReads {
-  readonly #o: ConsoleReadsOptions
+  readonly #options: ConsoleReadsOptions
 
   constructor(o: ConsoleReadsOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   async overview(backend: InferenceBackend): Promise<Overview> {
-    const { source, clock } = this.#o
-    const { host, ...server } = this.#o.server
+    const { source, clock } = this.#options
+    const { host, ...server } = this.#options.server
     const versions = groupVersions(await backend.repositoryIndex(false))
     const [{ countsOf, countsFailure }, cluster] = await Promise.all([
       this.#count(versions.keys()),
       this.#readCluster(backend, () => true),
     ])
     const models = [...versions].map(([name, all]): OverviewModel => {
-      const found = this.#o.source.find(name)
+      const found = this.#options.source.find(name)
       return { ...described(name, found), versions: all, counts: countsOf(name) }
     })
     return {
@@ -66,7 +66,7 @@ export class ConsoleReads {
 
   /** Reads the details of a model. @throws ServeError MODEL_NOT_FOUND if the caller's index does not name it. */
   async model(backend: InferenceBackend, name: string): Promise<ModelDetail> {
-    const { source, clock, mayInfer, http } = this.#o
+    const { source, clock, mayInfer, http } = this.#options
     const versions = groupVersions(await backend.repositoryIndex(false))
     const own = versions.get(name)
     if (own === undefined) {
@@ -106,7 +106,7 @@ export class ConsoleReads {
     backend: InferenceBackend,
     isWanted: (one: UnreadyResource) => boolean,
   ): Promise<{ readonly cluster?: ClusterState }> {
-    const { cluster } = this.#o
+    const { cluster } = this.#options
     if (cluster === undefined || !maySeeOperations(backend)) return {}
     const mayCall = (model: string): boolean => backend.identity?.mayCall(model) ?? true
     const inTime = <T>(asked: Promise<T>, who: string): Promise<T> => this.#inTime(asked, who)
@@ -122,7 +122,7 @@ export class ConsoleReads {
     { name, config, plan }: ConsoleModel,
     o: { readonly versions: ReadonlyMap<string, readonly Version[]>; readonly countsOf: CountsOf },
   ): Graph | undefined {
-    const { source } = this.#o
+    const { source } = this.#options
     const known = (model: string): KnownStep | undefined => {
       const all = o.versions.get(model)
       if (all === undefined) return undefined
@@ -137,7 +137,7 @@ export class ConsoleReads {
     readonly countsOf: CountsOf
     readonly countsFailure: string
   }> {
-    const { source } = this.#o
+    const { source } = this.#options
     const isEnsemble = (name: string): boolean => source.find(name)?.kind === 'ensemble'
     try {
       const asked = source.statisticsOf(new Set(names))
@@ -152,7 +152,7 @@ export class ConsoleReads {
   async #inTime<T>(asked: Promise<T>, who: string): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>()
     const text = `${who} has not answered within ${ANSWER_MS} ms`
-    const stop = this.#o.clock.setTimer(ANSWER_MS, () => {
+    const stop = this.#options.clock.setTimer(ANSWER_MS, () => {
       reject(new ServeError('STEP_UNAVAILABLE', text))
     })
     return await Promise.race([asked, promise]).finally(stop)

@@ -6,7 +6,7 @@ import {
   encodeInferRequest,
   fromGrpcStatus,
   inferenceServices,
-  type StreamResponseParts,
+  type StreamResponse,
 } from '@tutti/protocol'
 import type { InferStream } from '@tutti/protocol/client'
 import { Admission } from '@tutti/serving'
@@ -19,13 +19,13 @@ const x: NamedTensor = { name: 'x', datatype: 'UINT8', shape: [1], data: Uint8Ar
 const final = (value: boolean) => new Map([['triton_final_response', { kind: 'bool', value }]])
 const ask = (id: string, modelName = 'm') => ({ modelName, id, inputs: [x] })
 
-async function collect(stream: InferStream): Promise<StreamResponseParts[]> {
-  const all: StreamResponseParts[] = []
+async function collect(stream: InferStream): Promise<StreamResponse[]> {
+  const all: StreamResponse[] = []
   for await (const message of stream.responses()) all.push(message)
   return all
 }
 
-const brief = ({ errorMessage, response: r }: StreamResponseParts) => ({
+const brief = ({ errorMessage, response: r }: StreamResponse) => ({
   id: r?.id,
   error: errorMessage,
   final: r?.parameters.get('triton_final_response')?.value,
@@ -160,7 +160,7 @@ await t.test('with triton_grpc_error the first error of a model ends the stream'
   const stream = client.openStream({ headers: { triton_grpc_error: 'true' } })
   await stream.send(ask('1', 'nope'))
   await stream.send(ask('2', 'bad'))
-  const seen: StreamResponseParts[] = []
+  const seen: StreamResponse[] = []
   const reading = (async () => {
     for await (const message of stream.responses()) seen.push(message)
   })()

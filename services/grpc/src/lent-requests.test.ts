@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, constants } from 'node:http2'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { until } from '@tutti/chassis/testing'
-import { encodeInferRequest, type InferRequestParts } from '@tutti/protocol'
+import { encodeInferRequest, type OutgoingRequest } from '@tutti/protocol'
 import type { InferStream } from '@tutti/protocol/client'
 import { type ModelScript, response, type ScriptedModel } from '@tutti/serving/testing'
 import type { InferRequest, NamedTensor } from '@tutti/tensor'
@@ -14,7 +14,7 @@ import { openTestServer, type TestServer } from './testing/test-server.ts'
 
 const LARGE_BYTES = 65_536
 
-function ask(sizes: readonly number[], seed = 1): InferRequestParts {
+function ask(sizes: readonly number[], seed = 1): OutgoingRequest {
   const inputs = sizes.map((size, i) => {
     const data = new Uint8Array(size).map((_, at) => (at * 7 + seed + i) % 200)
     return { name: `x${i}`, datatype: 'UINT8' as const, shape: [size], data }
@@ -22,7 +22,7 @@ function ask(sizes: readonly number[], seed = 1): InferRequestParts {
   return { modelName: 'm', inputs }
 }
 
-function isSame(outputs: readonly NamedTensor[], { inputs }: InferRequestParts): boolean {
+function isSame(outputs: readonly NamedTensor[], { inputs }: OutgoingRequest): boolean {
   return inputs.every(({ name, data }) => {
     const output = outputs.find((one) => one.name === name)
     return output !== undefined && Buffer.compare(output.data, data) === 0
@@ -100,7 +100,7 @@ await t.test('so are those of a stream, decoupled or not', async (t) => {
 })
 
 /** Resolves when the stream is over, whichever way. */
-async function streamOne(stream: InferStream, asked: InferRequestParts): Promise<void> {
+async function streamOne(stream: InferStream, asked: OutgoingRequest): Promise<void> {
   const read = async (): Promise<void> => {
     for await (const _ of stream.responses()) stream.end()
   }
@@ -176,7 +176,7 @@ await t.test('what a request has that does not come to its end is given back', a
 })
 
 await t.test('so is that of a request that is refused, or late', async (t) => {
-  const refused: readonly (readonly [InferRequestParts, ScriptedModel])[] = [
+  const refused: readonly (readonly [OutgoingRequest, ScriptedModel])[] = [
     [{ ...ask([100_000]), modelName: 'none' }, {}],
     [ask([100_000]), { isDecoupled: true }],
     [{ ...ask([100_000]), inputs: [...ask([100_000]).inputs, ...ask([3]).inputs] }, {}],

@@ -55,7 +55,7 @@ export async function forwardPort(o: ForwardOptions): Promise<ForwardedPort> {
 class Forward implements ForwardedPort {
   port = 0
   failure: string | undefined
-  readonly #o: ForwardOptions
+  readonly #options: ForwardOptions
   readonly #server = createServer((socket) => void this.#serve(socket))
   /** Sockets and streams of WebSockets. */
   readonly #open = new Set<Duplex>()
@@ -64,7 +64,7 @@ class Forward implements ForwardedPort {
   #isClosed = false
 
   constructor(o: ForwardOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   async open(): Promise<void> {
@@ -100,13 +100,13 @@ class Forward implements ForwardedPort {
       return await this.#connectOnce()
     } catch (error) {
       if (!(error instanceof KubeError) || error.status !== 401) throw error
-      this.#o.access.refresh()
+      this.#options.access.refresh()
       return await this.#connectOnce()
     }
   }
 
   async #connectOnce(): Promise<Duplex> {
-    const { access, timeoutMs, userAgent } = this.#o
+    const { access, timeoutMs, userAgent } = this.#options
     const path = this.#path()
     const { authorization, ...certificates } = await access.credentials().catch((error) => {
       throw noAnswer('NoCredentials', `${path}: no credentials: ${errorText(error)}`, error)
@@ -128,7 +128,7 @@ class Forward implements ForwardedPort {
   }
 
   #path(): string {
-    const { namespace, pod: name, port } = this.#o
+    const { namespace, pod: name, port } = this.#options
     return `${objectPath(POD, { namespace, name }, 'portforward')}?ports=${port}`
   }
 

@@ -8,10 +8,10 @@ export {
 export { readContents } from './infer/contents.ts'
 export {
   type InferRequestMessage,
-  type InferRequestParts,
-  type InferResponseParts,
+  type InferResponse,
   NO_PARAMETERS,
-  type StreamResponseParts,
+  type OutgoingRequest,
+  type StreamResponse,
   type TensorMessage,
   type WireParameters,
 } from './infer/infer-message.ts'

@@ -54,13 +54,13 @@ const LONGEST_NAME = 255
 
 /** The models that may be loaded. Each call reads the repositories anew. */
 export class ModelRepository {
-  readonly #o: ModelRepositoryOptions
+  readonly #options: ModelRepositoryOptions
   readonly #digests = new ModelDigests()
   readonly #overrides: OverrideDirectories
   readonly #namespaces: Namespaces | undefined
 
   constructor(o: ModelRepositoryOptions) {
-    this.#o = o
+    this.#options = o
     this.#namespaces = o.isNamespaced === true ? new Namespaces(o) : undefined
     this.#overrides = new OverrideDirectories(o.temporaryDirectory)
   }
@@ -73,7 +73,7 @@ export class ModelRepository {
    */
   async names(maxAgeMs = 0): Promise<readonly string[]> {
     if (this.#namespaces !== undefined) return await this.#namespaces.names()
-    return await listModelNames(await this.#paths((mirror) => mirror.list(maxAgeMs)), this.#o)
+    return await listModelNames(await this.#paths((mirror) => mirror.list(maxAgeMs)), this.#options)
   }
 
   /** Tells whether the latest list of namespaced repositories has the model; false without namespaces. */
@@ -143,7 +143,7 @@ export class ModelRepository {
    * @param asking - work that may be asking a bucket now; this resolves when the work has ended.
    */
   async abandon(asking?: Promise<unknown>): Promise<void> {
-    for (const mirror of this.#o.mirrors ?? []) mirror.abandon()
+    for (const mirror of this.#options.mirrors ?? []) mirror.abandon()
     await asking
   }
 
@@ -162,7 +162,7 @@ export class ModelRepository {
   /** Deletes the files that load requests brought, and closes the mirrors. */
   async close(): Promise<void> {
     await this.#overrides.close()
-    await Promise.all((this.#o.mirrors ?? []).map((mirror) => mirror.close()))
+    await Promise.all((this.#options.mirrors ?? []).map((mirror) => mirror.close()))
   }
 
   /** A name with a slash is wrong where it cannot be a qualified one. */
@@ -177,7 +177,7 @@ export class ModelRepository {
 
   /** All directories, once the mirrors have what is wanted. */
   async #paths(look: (mirror: RepositoryMirror) => Promise<string>): Promise<readonly string[]> {
-    const { paths, mirrors = [] } = this.#o
+    const { paths, mirrors = [] } = this.#options
     return [...paths, ...(await Promise.all(mirrors.map(look)))]
   }
 
@@ -188,7 +188,7 @@ export class ModelRepository {
       this.#namespaces === undefined
         ? await this.#paths((mirror) => mirror.refresh(name))
         : await this.#namespaces.pathsOf(splitName(name))
-    const found = await findRepositoryModel(paths, plain, this.#o)
+    const found = await findRepositoryModel(paths, plain, this.#options)
     if (found === undefined) {
       throw new ServeError('MODEL_NOT_FOUND', `no model repository has a directory '${name}'`, {
         details: { model: name },

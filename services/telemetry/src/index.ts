@@ -8,7 +8,7 @@ export { joinObservers, logObserverFailures } from './requests/join-observers.ts
 export { observeRequest } from './requests/observe-request.ts'
 export { type CacheObserver, CacheStatistics } from './statistics/cache-statistics.ts'
 export { StatisticsRecorder } from './statistics/statistics.ts'
-export type { StepLabels, StepParts } from './statistics/step-measures.ts'
+export type { StepCallTimes, StepLabels } from './statistics/step-measures.ts'
 export type { StepTotals } from './statistics/step-totals.ts'
 export { openTraces } from './trace/open-traces.ts'
 export {

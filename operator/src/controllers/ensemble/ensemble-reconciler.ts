@@ -57,14 +57,14 @@ type Ensemble = Stored<EnsembleObject>
  * status.
  */
 export class EnsembleReconciler {
-  readonly #o: EnsembleReconcilerOptions
+  readonly #options: EnsembleReconcilerOptions
 
   constructor(o: EnsembleReconcilerOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
-    const { caches, statuses, exposure } = this.#o
+    const { caches, statuses, exposure } = this.#options
     const object = caches.ensembles.get(key)
     if (object === undefined) {
       statuses.forget(key)
@@ -78,7 +78,7 @@ export class EnsembleReconciler {
 
   async #look(object: Ensemble, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
     const { namespace = '' } = object.metadata
-    const view = new NamespaceView(this.#o.caches, namespace)
+    const view = new NamespaceView(this.#options.caches, namespace)
     const { manifest } = readEnsemble(object)
     const spec = manifest?.spec
     const isPaused = spec?.paused === true
@@ -98,8 +98,8 @@ export class EnsembleReconciler {
       steps: spec === undefined ? [] : toStepStatuses(spec, view),
       exposure: problem,
       route,
-      trouble: troubleOf(this.#o.caches.routers.get(routerKeyOf(namespace))),
-      routers: await withoutSlot(() => this.#o.views.look(namespace, { maxAgeMs, signal })),
+      trouble: troubleOf(this.#options.caches.routers.get(routerKeyOf(namespace))),
+      routers: await withoutSlot(() => this.#options.views.look(namespace, { maxAgeMs, signal })),
     }
     const status = await this.#write(object, { state, revisions, spec, signal })
     throwIfRefused(stored)
@@ -107,7 +107,7 @@ export class EnsembleReconciler {
   }
 
   async #expose(object: Ensemble, spec: EnsembleSpec | undefined, signal: AbortSignal) {
-    return spec === undefined ? {} : await this.#o.exposure.sync(object, spec, { signal })
+    return spec === undefined ? {} : await this.#options.exposure.sync(object, spec, { signal })
   }
 
   /** Stores what is accepted, unless it is already what counts. */
@@ -120,7 +120,7 @@ export class EnsembleReconciler {
       readonly signal: AbortSignal
     },
   ): Promise<StoredRevisions> {
-    const { client, events } = this.#o
+    const { client, events } = this.#options
     const { view, checked, isPaused, signal } = o
     const accepted = checked.accepted && !isPaused ? [toAccepted(object, checked)] : []
     const wanted = accepted.map((one) => toWanted(one, { ignoresGeneration: false }))
@@ -150,7 +150,7 @@ export class EnsembleReconciler {
       readonly signal: AbortSignal
     },
   ): Promise<EnsembleStatus> {
-    const { statuses, events, clock } = this.#o
+    const { statuses, events, clock } = this.#options
     const [newest] = o.revisions
     const accepted = newest && acceptedOf(newest)
     const before = statuses.current(object)
@@ -184,7 +184,7 @@ export class EnsembleReconciler {
       checked.accepted &&
       routers.some((one) => 'error' in one || findUndone(one.served, served, route) !== undefined)
     if (isMissing) {
-      const isRecent = waitedMs(status, this.#o.clock.epochMs()) < PATIENCE_MS
+      const isRecent = waitedMs(status, this.#options.clock.epochMs()) < PATIENCE_MS
       return { requeueAfterMs: isRecent ? SOON_MS : LATER_MS }
     }
     const isBlocked = exposure !== undefined && UNTOLD.has(exposure.reason)

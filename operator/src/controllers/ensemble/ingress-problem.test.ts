@@ -1,8 +1,8 @@
 import t from 'tap'
-import { findIngressProblem, type IngressParts } from './ingress-problem.ts'
+import { findIngressProblem, type IngressView } from './ingress-problem.ts'
 
 const key = { 'tls.crt': 'x', 'tls.key': 'y' }
-const parts = (o: Partial<IngressParts> = {}): IngressParts => ({
+const view = (o: Partial<IngressView> = {}): IngressView => ({
   expose: { className: 'traefik', hosts: ['a.example'] },
   ingresses: [{ isTaken: false }],
   secretNamed: () => ({ data: key }),
@@ -24,23 +24,23 @@ await t.test('nothing is wrong with what the cluster has, or may have', async (t
     { expose: absent, classes: async () => undefined },
     { expose: absent, ingresses: [{ isTaken: true }] },
   ]) {
-    t.equal(await findIngressProblem(parts(o)), undefined)
+    t.equal(await findIngressProblem(view(o)), undefined)
   }
 })
 
 await t.test('a class that the cluster does not have is told with those that it has', async (t) => {
-  t.same(await findIngressProblem(parts({ expose: absent })), {
+  t.same(await findIngressProblem(view({ expose: absent })), {
     reason: 'IngressClassNotFound',
     message:
       'expose.ingress.className: IngressClass "haproxy" does not exist; the cluster has nginx, traefik',
   })
-  const none = parts({ expose: absent, classes: async () => [] })
+  const none = view({ expose: absent, classes: async () => [] })
   t.match(await findIngressProblem(none), { message: /; the cluster has none$/ })
 })
 
 /** With this in the Secret of the certificate. */
 function problemWith(data: Record<string, string> | undefined) {
-  return findIngressProblem(parts({ expose: tls, secretNamed: () => data && { data } }))
+  return findIngressProblem(view({ expose: tls, secretNamed: () => data && { data } }))
 }
 
 await t.test('a certificate that is not there is awaited', async (t) => {

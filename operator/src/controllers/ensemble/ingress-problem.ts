@@ -13,7 +13,7 @@ const AGED_MS = 10_000
 const TLS_KEYS = ['tls.crt', 'tls.key']
 
 /** The Ingresses of an Ensemble, and functions that look up the objects to which they refer. */
-export interface IngressParts {
+export interface IngressView {
   readonly expose: IngressExpose
   readonly ingresses: readonly Pick<IngressRecord, 'isTaken'>[]
   readonly secretNamed: (name: string) => Pick<Secret, 'data'> | undefined
@@ -25,12 +25,12 @@ export interface IngressParts {
  * Finds why the Ingresses of an Ensemble let in no requests: a TLS Secret or the IngressClass is missing; undefined if neither
  * is.
  */
-export async function findIngressProblem(o: IngressParts): Promise<ExposureProblem | undefined> {
+export async function findIngressProblem(o: IngressView): Promise<ExposureProblem | undefined> {
   return findTlsProblem(o) ?? (await findClassProblem(o))
 }
 
 /** cert-manager makes the Secret once the Ingress is there, so nothing is wrong yet. */
-function findTlsProblem({ expose, secretNamed }: IngressParts): ExposureProblem | undefined {
+function findTlsProblem({ expose, secretNamed }: IngressView): ExposureProblem | undefined {
   for (const [i, { secretName }] of (expose.tls ?? []).entries()) {
     if (secretName === undefined) continue
     const secret = secretNamed(secretName)
@@ -48,7 +48,7 @@ async function findClassProblem({
   expose: { className },
   ingresses,
   classes,
-}: IngressParts): Promise<ExposureProblem | undefined> {
+}: IngressView): Promise<ExposureProblem | undefined> {
   if (className === undefined || ingresses.some(({ isTaken }) => isTaken)) return undefined
   const known = await classes()
   if (known === undefined || known.includes(className)) return undefined

@@ -2,14 +2,14 @@ import type { ModelSpec } from '@tutti/api'
 import type { PodTemplateSpec, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
-import { type ModelParts, toModelParts } from '../../resources/model-parts.ts'
+import { type ModelFacts, toModelFacts } from '../../resources/model-facts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { credentialsDigest } from '../credentials-digest.ts'
 
 /** The state that the spec of a Model asks for. */
 export interface DesiredModel {
-  readonly parts: ModelParts
+  readonly facts: ModelFacts
   readonly scaling: Scaling
   readonly podTemplate: PodTemplateSpec
   /** Digest of `podTemplate`. */
@@ -28,8 +28,8 @@ export function toDesiredModel(
 ): DesiredModel {
   const { settings, secret } = o
   const credentials = secret === undefined ? {} : { credentialsDigest: credentialsDigest(secret) }
-  const parts = toModelParts({ name, namespace, spec, settings, ...credentials })
-  const podTemplate = buildPodTemplate(parts)
+  const facts = toModelFacts({ name, namespace, spec, settings, ...credentials })
+  const podTemplate = buildPodTemplate(facts)
   const template = podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION] ?? ''
-  return { parts, scaling: toScaling(spec), podTemplate, template }
+  return { facts, scaling: toScaling(spec), podTemplate, template }
 }

@@ -72,13 +72,13 @@ export interface PassInput extends Pick<ReconcileContext, 'signal' | 'withoutSlo
  * writes one status.
  */
 export class ModelPass {
-  readonly #o: ModelPassOptions
+  readonly #options: ModelPassOptions
   readonly #input: PassInput
   readonly #owner: Owner
   readonly #before: ModelStatus
 
   constructor(o: ModelPassOptions, input: PassInput) {
-    this.#o = o
+    this.#options = o
     this.#input = input
     this.#owner = { resource: MODEL, object: input.model }
     this.#before = o.statuses.current<ModelStatus>(input.model) ?? {}
@@ -92,8 +92,8 @@ export class ModelPass {
    */
   async run(): Promise<Result> {
     const { model, signal } = this.#input
-    const { reader, client, clock, counts: metrics } = this.#o
-    const settings = { ...this.#o.settings, transport: this.#transport() }
+    const { reader, client, clock, counts: metrics } = this.#options
+    const settings = { ...this.#options.settings, transport: this.#transport() }
     const secret = reader.secretOf(model)
     const rival = reader.rivalOf(model)
     const checked = checkModel({ model, rival, settings, hasSecret: secret !== undefined })
@@ -127,7 +127,7 @@ export class ModelPass {
   /** Reads what the Router of the namespace says of the transport; undefined before the Router is there. */
   #transport(): StepTransport | undefined {
     const { namespace = '' } = this.#input.model.metadata
-    return readTransport(this.#o.caches.routers.get(routerKeyOf(namespace)))
+    return readTransport(this.#options.caches.routers.get(routerKeyOf(namespace)))
   }
 
   async #sync(
@@ -135,12 +135,12 @@ export class ModelPass {
     desired: DesiredModel | undefined,
   ): Promise<Synced | undefined> {
     if (refusal !== undefined || desired === undefined || spec?.paused === true) return undefined
-    const { applier, reader, events } = this.#o
+    const { applier, reader, events } = this.#options
     const { model, signal } = this.#input
     const live = reader.deploymentOf(model)?.spec.replicas
     const { replicas, replicasWriter } = await this.#planReplicas(desired)
-    const { parts, scaling, podTemplate } = desired
-    const children = buildModelChildren(parts, { scaling, replicas, podTemplate })
+    const { facts, scaling, podTemplate } = desired
+    const children = buildModelChildren(facts, { scaling, replicas, podTemplate })
     const synced = await applier.sync(this.#owner, children, {
       signal,
       onRepaired: (child) => events.record(childRepaired(model, child)),
@@ -154,7 +154,7 @@ export class ModelPass {
 
   /** The replicas to write; none where they are left to somebody else. */
   async #planReplicas({ scaling }: DesiredModel): Promise<PlannedReplicas> {
-    const { reader, scaler, guard } = this.#o
+    const { reader, scaler, guard } = this.#options
     const { model, key, signal } = this.#input
     if (scaling.provider !== 'Native') scaler.forget(key)
     const deployment = reader.deploymentOf(model)
@@ -169,7 +169,7 @@ export class ModelPass {
 
   /** Asks the pods. What runs in them is not trusted to answer: no other namespace waits for it. */
   #observe(template: string | undefined): Promise<readonly ModelPod[]> {
-    const { observer, reader } = this.#o
+    const { observer, reader } = this.#options
     const { model, signal, withoutSlot } = this.#input
     const o = { modelName: servedNameOf(model), template, signal }
     return withoutSlot(() => observer.observe(reader.podsOf(model), o))
@@ -178,7 +178,7 @@ export class ModelPass {
   /** Accepts what pods serve, if it is what the Model declares. */
   async #store(facts: Facts): Promise<StoredRevisions> {
     const { spec, refusal, modelName, pods } = facts
-    const { client, reader, events, counts } = this.#o
+    const { client, reader, events, counts } = this.#options
     const { model, signal } = this.#input
     const { name, uid, generation = 0 } = model.metadata
     const isOfSpec = refusal === undefined && !isLeftAsWas(facts)
@@ -206,7 +206,7 @@ export class ModelPass {
 
   async #askRouters(facts: Facts, { revisions, refusal }: StoredRevisions): Promise<ModelWorld> {
     const { model, signal, withoutSlot } = this.#input
-    const { views, caches } = this.#o
+    const { views, caches } = this.#options
     const { namespace = '' } = model.metadata
     const maxAgeMs = this.#isWaiting(facts) ? FRESH_MS : AGED_MS
     const events = await this.#eventsOf(facts.pods)
@@ -225,7 +225,7 @@ export class ModelPass {
     const { signal, withoutSlot } = this.#input
     const inTurn = pods.toSorted((one, other) => Number(other.isCurrent) - Number(one.isCurrent))
     const late = inTurn.map(({ pod }) => pod)
-    return withoutSlot(() => this.#o.latePods.eventsOf(late, { signal }))
+    return withoutSlot(() => this.#options.latePods.eventsOf(late, { signal }))
   }
 
   /** True if the routers' answer may change something now. */
@@ -237,7 +237,7 @@ export class ModelPass {
   }
 
   async #tell(world: ModelWorld): Promise<void> {
-    const { statuses, events, clock } = this.#o
+    const { statuses, events, clock } = this.#options
     const { model: object, signal } = this.#input
     const status = summarize(world, clock.epochMs())
     const write = { resource: MODEL, object, status }

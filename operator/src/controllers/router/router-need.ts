@@ -32,23 +32,23 @@ const METADATA = { isMetadataOnly: true } as const
 
 /** Creates the Router of a namespace that needs one, and deletes it when nothing does. */
 export class RouterNeed {
-  readonly #o: RouterNeedOptions
+  readonly #options: RouterNeedOptions
   /** Namespaces whose caches were current at some time since this process began. Caches never go back. */
   readonly #current = new Set<string>()
 
   constructor(o: RouterNeedOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** True if the namespace has Models or Ensembles that are not being deleted. */
   isUsed(namespace: string): boolean {
-    const { models, ensembles } = this.#o.caches
+    const { models, ensembles } = this.#options.caches
     return [models, ensembles].some((cache) => cache.inNamespace(namespace).some(isKept))
   }
 
   /** Returns the oldest Model of the namespace, or without Models the oldest Ensemble. */
   oldest(namespace: string): Owner | undefined {
-    const { models, ensembles } = this.#o.caches
+    const { models, ensembles } = this.#options.caches
     for (const cache of [models, ensembles]) {
       const kept: readonly Stored<KubeObject>[] = cache.inNamespace(namespace).filter(isKept)
       // There may be thousands.
@@ -66,7 +66,7 @@ export class RouterNeed {
    */
   async isCurrent(namespace: string, signal: AbortSignal): Promise<boolean> {
     if (this.#current.has(namespace)) return true
-    const { client, caches } = this.#o
+    const { client, caches } = this.#options
     const { models, ensembles, routers } = caches
     for (const cache of [models, ensembles, routers]) {
       const { items } = await client.list<KubeObject>(cache.resource, {
@@ -87,7 +87,7 @@ export class RouterNeed {
 
   /** Creates the Router, if the server still has Models or Ensembles there. A refusal becomes an event. @throws KubeError */
   async create(namespace: string, signal: AbortSignal): Promise<Result> {
-    const { client } = this.#o
+    const { client } = this.#options
     if (!(await this.#isUsedNow(namespace, signal))) return AGAIN
     const metadata = { namespace, name: ROUTER_NAME, labels: MANAGED_BY }
     try {
@@ -102,7 +102,7 @@ export class RouterNeed {
 
   /** `isUsed`, asked of the server. */
   async #isUsedNow(namespace: string, signal: AbortSignal): Promise<boolean> {
-    const { client, caches } = this.#o
+    const { client, caches } = this.#options
     for (const { resource } of [caches.models, caches.ensembles]) {
       const { items } = await client.list<KubeObject>(resource, { ...METADATA, namespace, signal })
       if (items.some(isKept)) return true
@@ -113,8 +113,8 @@ export class RouterNeed {
   /** There is no Router with conditions yet, so an event tells it. */
   #tellRefusal(namespace: string, { message }: KubeError): Result {
     const regarding = this.oldest(namespace)?.object
-    if (regarding !== undefined) this.#o.events.record(routerRefused(regarding, message))
-    return { requeueAfterMs: this.#o.troublePollMs ?? TROUBLE_POLL_MS }
+    if (regarding !== undefined) this.#options.events.record(routerRefused(regarding, message))
+    return { requeueAfterMs: this.#options.troublePollMs ?? TROUBLE_POLL_MS }
   }
 
   /** Deletes the Router, unless the server has Models or Ensembles there: a wrong deletion is an outage. @throws KubeError */
@@ -122,7 +122,7 @@ export class RouterNeed {
     const { namespace = '', uid, resourceVersion } = router.metadata
     if (await this.#isUsedNow(namespace, signal)) return AGAIN
     try {
-      const { client } = this.#o
+      const { client } = this.#options
       const preconditions = { uid, resourceVersion }
       await client.delete(ROUTER, keyOf(router), {
         preconditions,

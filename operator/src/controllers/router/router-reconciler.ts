@@ -17,7 +17,7 @@ import {
 } from '../../resources/build-router-set.ts'
 import {
   type RouterDefaults,
-  type RouterParts,
+  type RouterFacts,
   replicasOf,
 } from '../../resources/router-deployment.ts'
 import type { ExposedEnsembles } from '../../resources/router-edge.ts'
@@ -83,7 +83,7 @@ const AGED_MS = 10_000
  * status.
  */
 export class RouterReconciler {
-  readonly #o: RouterReconcilerOptions
+  readonly #options: RouterReconcilerOptions
   readonly #need: RouterNeed
   readonly #troublePollMs: number
   readonly #issuer: IssuerKeys
@@ -91,7 +91,7 @@ export class RouterReconciler {
   readonly #latePods: LatePods
 
   constructor(o: RouterReconcilerOptions) {
-    this.#o = o
+    this.#options = o
     this.#troublePollMs = o.troublePollMs ?? TROUBLE_POLL_MS
     this.#need = new RouterNeed(o)
     this.#issuer = new IssuerKeys(o)
@@ -100,7 +100,7 @@ export class RouterReconciler {
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
-    const { caches, applier, statuses } = this.#o
+    const { caches, applier, statuses } = this.#options
     const { signal } = context
     const namespace = namespaceOfKey(key)
     const router = caches.routers.get(key)
@@ -134,7 +134,7 @@ export class RouterReconciler {
 
   async #look(router: Router, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
     const { namespace = '', generation = 0 } = router.metadata
-    const { statuses, events, views, clock, caches } = this.#o
+    const { statuses, events, views, clock, caches } = this.#options
     const { services, pods } = caches
     const found = await this.#ensure(router, signal)
     if (found === undefined) return {}
@@ -160,20 +160,20 @@ export class RouterReconciler {
 
   #replicasOf(router: Router): { readonly replicas?: number } {
     const { namespace = '' } = router.metadata
-    const { defaults } = this.#o
+    const { defaults } = this.#options
     const { spec } = readRouter(router, defaults)
     return spec === undefined ? {} : { replicas: replicasOf({ namespace, defaults, spec }) }
   }
 
   /** @returns undefined if the namespace is being deleted. */
   async #ensure(router: Router, signal: AbortSignal): Promise<Found | undefined> {
-    const soonMs = this.#o.clock.epochMs() + this.#troublePollMs
+    const soonMs = this.#options.clock.epochMs() + this.#troublePollMs
     const exposed = await this.#applyAccess(router, signal)
     const credential = await this.#ensureCredential(router, { soonMs, signal })
     if (credential === undefined || credential.trouble !== undefined) return credential
     // An issuer may get other keys, of which no watch tells.
     const refreshMs = exposed.usesIssuer === true ? ISSUER_AGED_MS : Number.POSITIVE_INFINITY
-    const renewAtMs = Math.min(credential.againAtMs, this.#o.clock.epochMs() + refreshMs)
+    const renewAtMs = Math.min(credential.againAtMs, this.#options.clock.epochMs() + refreshMs)
     const trouble = isKept(router)
       ? await this.#makeSet(router, { exposed, signal })
       : deletionOf(router)
@@ -181,8 +181,9 @@ export class RouterReconciler {
     if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
     const pods = this.#podsOf(router)
     const events = await this.#latePods.eventsOf(pods, { signal })
-    const lateMs = toLatePodsDelayMs(pods, this.#o.clock.epochMs()) ?? Number.POSITIVE_INFINITY
-    const againAtMs = Math.min(renewAtMs, this.#o.clock.epochMs() + lateMs)
+    const lateMs =
+      toLatePodsDelayMs(pods, this.#options.clock.epochMs()) ?? Number.POSITIVE_INFINITY
+    const againAtMs = Math.min(renewAtMs, this.#options.clock.epochMs() + lateMs)
     return { trouble: this.#podTroubleOf(router, events), againAtMs }
   }
 
@@ -193,7 +194,7 @@ export class RouterReconciler {
    * @returns the Ensembles that are reached from outside.
    */
   async #applyAccess(router: Router, signal: AbortSignal): Promise<ExposedEnsembles> {
-    const { client, defaults, applier } = this.#o
+    const { client, defaults, applier } = this.#options
     const { namespace = '' } = router.metadata
     const issuer = this.#issuer
     const exposed = await findExposed(this.#exposable(namespace), { client, issuer, signal })
@@ -218,7 +219,7 @@ export class RouterReconciler {
     const { namespace = '' } = router.metadata
     try {
       const owners = this.#ownersOfCredential(router)
-      const { renewAtMs } = await this.#o.tenancy.ensureTenant(namespace, { owners, signal })
+      const { renewAtMs } = await this.#options.tenancy.ensureTenant(namespace, { owners, signal })
       return { trouble: undefined, againAtMs: renewAtMs }
     } catch (error) {
       if (isNamespaceTerminating(error)) return undefined
@@ -236,24 +237,24 @@ export class RouterReconciler {
     router: Router,
     { exposed, signal }: { readonly exposed: ExposedEnsembles; readonly signal: AbortSignal },
   ): Promise<RouterTrouble | undefined> {
-    const { defaults, applier } = this.#o
+    const { defaults, applier } = this.#options
     const { namespace = '' } = router.metadata
     const { spec, problem: invalid } = readRouter(router, defaults)
     if (invalid !== undefined)
       return { reason: 'RouterSettingsInvalid', message: `spec.${invalid}` }
-    const parts = { namespace, defaults, spec }
-    const writer = await this.#findWriter(parts, signal)
-    const children = buildRouterSet({ ...parts, leavesReplicas: writer !== undefined }, exposed)
+    const facts = { namespace, defaults, spec }
+    const writer = await this.#findWriter(facts, signal)
+    const children = buildRouterSet({ ...facts, leavesReplicas: writer !== undefined }, exposed)
     const owner = { resource: ROUTER, object: router }
     const problem = findChildProblem(await applier.sync(owner, children, { signal }), REASONS)
     return problem ?? writer
   }
 
   /** Somebody else who writes the replicas of the Deployment, to whom they are left. */
-  async #findWriter(parts: RouterParts, signal: AbortSignal): Promise<RouterTrouble | undefined> {
-    const key = routerKeyOf(parts.namespace)
-    const deployment = this.#deploymentIn(parts.namespace)
-    const planned = replicasOf(parts)
+  async #findWriter(facts: RouterFacts, signal: AbortSignal): Promise<RouterTrouble | undefined> {
+    const key = routerKeyOf(facts.namespace)
+    const deployment = this.#deploymentIn(facts.namespace)
+    const planned = replicasOf(facts)
     const writer = await this.#guard.find({ key, deployment, planned, signal })
     if (writer === undefined || deployment === undefined) return undefined
     const text = toWriterText(writer, deployment)
@@ -263,9 +264,9 @@ export class RouterReconciler {
 
   /** Lists the Ensembles to expose. A name that clients call leads to the one that has it, which may want a token: a rival is left out. */
   #exposable(namespace: string): readonly Stored<EnsembleObject>[] {
-    return this.#o.caches.ensembles
+    return this.#options.caches.ensembles
       .inNamespace(namespace)
-      .filter((one) => isKept(one) && rivalOf(this.#o.caches, one) === undefined)
+      .filter((one) => isKept(one) && rivalOf(this.#options.caches, one) === undefined)
   }
 
   /** Lists the Router and what it was made for: the credential stays while a Router that was deleted is made again. */
@@ -280,8 +281,8 @@ export class RouterReconciler {
   }
 
   #hasCredential(namespace: string): boolean {
-    const key = toKeyString({ namespace, name: this.#o.defaults.nats.secret })
-    return this.#o.caches.secrets.get(key) !== undefined
+    const key = toKeyString({ namespace, name: this.#options.defaults.nats.secret })
+    return this.#options.caches.secrets.get(key) !== undefined
   }
 
   #podTroubleOf(router: Router, events: readonly Event[]): RouterTrouble | undefined {
@@ -290,11 +291,11 @@ export class RouterReconciler {
   }
 
   #podsOf({ metadata: { namespace = '' } }: Router) {
-    return this.#o.caches.pods.byIndex(INDEX.router, namespace)
+    return this.#options.caches.pods.byIndex(INDEX.router, namespace)
   }
 
   #deploymentIn(namespace: string): Stored<DeploymentRecord> | undefined {
-    const { deployments } = this.#o.caches
+    const { deployments } = this.#options.caches
     return deployments.get(toKeyString({ namespace, name: ROUTER_NAMES.router }))
   }
 }

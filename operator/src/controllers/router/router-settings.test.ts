@@ -20,8 +20,8 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
 
   /** The objects as a Router that was deleted without them leaves them: without an owner. */
   const createOrphans = async (ns: EnsembleNamespace, spec: RouterSpec) => {
-    const parts = { namespace: ns.name, defaults: routerDefaults(), spec }
-    for (const { resource, object } of buildRouterSet(parts, { ensembles: [] })) {
+    const facts = { namespace: ns.name, defaults: routerDefaults(), spec }
+    for (const { resource, object } of buildRouterSet(facts, { ensembles: [] })) {
       await plain.create(ns.path(resource.plural), JSON.parse(textOf(object)))
     }
   }

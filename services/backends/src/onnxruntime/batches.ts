@@ -1,7 +1,7 @@
 import { elementCount, type NamedTensor, type Shape, type StepRequest } from '@tutti/tensor'
 import type { OnnxContext } from './onnx-context.ts'
 import { type BatchedRequests, batchInputs, type RaggedRules, tensorsOf } from './ragged.ts'
-import type { TensorParts } from './session-contract.ts'
+import type { RunInput } from './session-contract.ts'
 
 /*
  * Several requests in one run, along dimension 0. A request that is alone needs nothing of this.
@@ -28,12 +28,9 @@ function batchKey({ inputs }: StepRequest, ragged: RaggedRules | undefined): str
  * Joins the inputs of requests for one run: along dimension 0, or flat if they are ragged. The batch inputs, which describe
  * ragged ones, are added.
  */
-export function joinInputs(
-  { inputs, ragged }: OnnxContext,
-  requests: BatchedRequests,
-): TensorParts[] {
+export function joinInputs({ inputs, ragged }: OnnxContext, requests: BatchedRequests): RunInput[] {
   const names = requests[0]?.request.inputs.map(({ name }) => name) ?? []
-  const joined = names.map((name): TensorParts => {
+  const joined = names.map((name): RunInput => {
     const { index = 0, isVector } = inputs.get(name) ?? {}
     const parts = tensorsOf(requests, name)
     const dims = ragged?.inputs.has(name) ? flatShape(parts) : joinShapes(parts)

@@ -70,14 +70,14 @@ interface Runtime {
   readonly threads: RunThreads
 }
 
-type Parts = Required<Pick<OnnxEngineOptions, 'log' | 'hostPolicies'>> & {
+type LoadOptions = Required<Pick<OnnxEngineOptions, 'log' | 'hostPolicies'>> & {
   readonly maxStrings: number
   readonly pool: BufferPool
   /** Loaded when it is first asked for. */
   readonly runtime: () => Runtime
 }
 
-async function load(source: ModelVersionSource, count: number, o: Parts): Promise<OnnxModel> {
+async function load(source: ModelVersionSource, count: number, o: LoadOptions): Promise<OnnxModel> {
   const config = withSequenceTensors(source.config)
   const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
   const all = toPorts(await inspectOnnx(modelFile))
@@ -127,7 +127,7 @@ export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
   }
   const pool = new BufferPool(POOL_BYTES)
   const { maxStrings = MAX_STRINGS } = o
-  const parts = { log: silentLogger, hostPolicies: new Map(), ...o, maxStrings, pool, runtime }
+  const options = { log: silentLogger, hostPolicies: new Map(), ...o, maxStrings, pool, runtime }
   return {
     backend: 'onnxruntime',
     cuda: { problem: cudaProviderProblem, modelChooses: false },
@@ -135,6 +135,6 @@ export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
       const signature = toSignature(toPorts(await inspectOnnx(await resolveOnnxFile(modelFile))))
       return { ...signature, batchable: isBatchable(signature) }
     },
-    load: (source, { instances }) => load(source, instances, parts),
+    load: (source, { instances }) => load(source, instances, options),
   }
 }

@@ -8,7 +8,7 @@ import type { OrtSession } from './ort-session.ts'
 import { scatter } from './ragged.ts'
 import { checkStrings, refuseBatch, refuseInput, refuseMissing, refuseName } from './run-errors.ts'
 import type { InstanceThread } from './run-threads.ts'
-import type { RunReply, SessionRun, TensorParts } from './session-contract.ts'
+import type { RunInput, RunReply, SessionRun } from './session-contract.ts'
 
 const NO_PARAMETERS: Parameters = new Map()
 
@@ -119,7 +119,7 @@ function checkRequest(context: OnnxContext, request: StepRequest): void {
 }
 
 /** The inputs of a request that is alone. */
-function toParts({ inputs }: OnnxContext, request: StepRequest): TensorParts[] {
+function toRunInputs({ inputs }: OnnxContext, request: StepRequest): RunInput[] {
   return request.inputs.map((tensor) => {
     const { index = 0, isVector } = inputs.get(tensor.name) ?? {}
     return { index, dims: isVector ? [] : tensor.shape, parts: [tensor] }
@@ -137,7 +137,7 @@ interface ExecuteCall {
 
 /** Requests that go through the model together: joins their inputs, splits what comes back and answers them. */
 class OpenRun implements SessionRun {
-  readonly inputs: readonly TensorParts[]
+  readonly inputs: readonly RunInput[]
   readonly outputs: readonly number[]
   readonly #context: OnnxContext
   readonly #call: ExecuteCall
@@ -149,7 +149,8 @@ class OpenRun implements SessionRun {
     this.#requests = requests
     const [first, ...others] = requests
     const isAlone = others.length === 0 && context.ragged === undefined
-    this.inputs = isAlone && first ? toParts(context, first.request) : joinInputs(context, requests)
+    this.inputs =
+      isAlone && first ? toRunInputs(context, first.request) : joinInputs(context, requests)
     this.outputs = this.#wantedOutputs()
   }
 

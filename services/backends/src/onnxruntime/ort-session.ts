@@ -7,7 +7,7 @@ import { LENT_BYTES, LentOutputs } from './lent-outputs.ts'
 import { type Address, type RunArguments, readStatus } from './ort-library.ts'
 import { createRunBlock, type NativeName, type RunBlock, toNativeNames } from './run-block.ts'
 import { refuseData, refuseDims, refuseIndex, refuseType, runtimeError } from './run-errors.ts'
-import type { RunReply, SessionPort, SessionRun, TensorParts } from './session-contract.ts'
+import type { RunInput, RunReply, SessionPort, SessionRun } from './session-contract.ts'
 import type { OpenedRun, SessionParts } from './session-parts.ts'
 import { createTexts, readTexts } from './text-tensors.ts'
 
@@ -30,7 +30,7 @@ const NO_DATA = new Uint8Array(8)
 export class OrtSession {
   /** Address of the OrtSession. */
   readonly address: Address
-  readonly #o: SessionParts
+  readonly #parts: SessionParts
   readonly #inputNames: readonly NativeName[]
   readonly #outputNames: readonly NativeName[]
   /** Where the outputs' values are in a block. */
@@ -44,7 +44,7 @@ export class OrtSession {
   readonly pace = new RunPace()
 
   constructor(o: SessionParts) {
-    this.#o = o
+    this.#parts = o
     this.address = o.session
     this.#inputNames = toNativeNames(o.library, o.inputs)
     this.#outputNames = toNativeNames(o.library, o.outputs)
@@ -64,7 +64,7 @@ export class OrtSession {
     if (inputs.length > capacity || outputs.length > this.#outputNames.length) {
       throw bug('a run has more tensors than its model')
     }
-    const block = this.#blocks.pop() ?? createRunBlock(this.#o, this.#check)
+    const block = this.#blocks.pop() ?? createRunBlock(this.#parts, this.#check)
     outputs.forEach((output, i) => {
       block.addresses[2 * capacity + i] = this.#outputNames[output]?.address ?? 0n
       block.addresses[this.#firstOutput + i] = 0n
@@ -79,7 +79,7 @@ export class OrtSession {
         made += 1
         for (const { data } of tensor.parts) opened.inputBytes += data.byteLength
       }
-      if (this.#o.hasArena) this.#shrinkAfter(block, opened.inputBytes >= LARGE_BYTES)
+      if (this.#parts.hasArena) this.#shrinkAfter(block, opened.inputBytes >= LARGE_BYTES)
     } catch (error) {
       this.#free(opened, made)
       throw error
@@ -91,14 +91,14 @@ export class OrtSession {
   /** A run of large inputs leaves the memory that it took to others: one that has happened once would hold gigabytes for ever. */
   #shrinkAfter(block: RunBlock, isShrinking: boolean): void {
     if (block.isShrinking === isShrinking) return
-    const { api } = this.#o.library
+    const { api } = this.#parts.library
     this.#check(api.addRunConfigEntry(block.options, SHRINKAGE, isShrinking ? CPU_ARENA : ''))
     block.isShrinking = isShrinking
   }
 
   /** Tells whether a run is expected to be so short that it may block the calling thread. */
   isShort({ inputBytes }: OpenedRun): boolean {
-    return this.#o.mayRunHere && this.pace.isShort(inputBytes)
+    return this.#parts.mayRunHere && this.pace.isShort(inputBytes)
   }
 
   /** Makes the arguments with which a run thread calls the runtime. */
@@ -113,14 +113,14 @@ export class OrtSession {
   /** Runs on the calling thread, and answers the run before it returns. */
   runHere(opened: OpenedRun): void {
     const beginNs = monotonicNs()
-    const status = this.#o.library.api.run(...this.argumentsOf(opened))
+    const status = this.#parts.library.api.run(...this.argumentsOf(opened))
     this.finish(opened, status, beginNs, monotonicNs())
   }
 
   /** Asks a run to end with an error, whether it has begun or not. */
   terminate(opened: OpenedRun): void {
     opened.isTerminated = true
-    const { api } = this.#o.library
+    const { api } = this.#parts.library
     this.#check(api.setTerminate(opened.block.options))
   }
 
@@ -153,32 +153,33 @@ export class OrtSession {
       opened.lent.length = 0
       result = ServeError.from(error)
     }
-    if (opened.isTerminated) this.#o.library.api.unsetTerminate(opened.block.options)
+    if (opened.isTerminated) this.#parts.library.api.unsetTerminate(opened.block.options)
     this.#free(opened, opened.run.inputs.length)
     opened.run.done(result)
   }
 
   /** Frees the memory kept for runs. No run may be open. */
   dispose(): void {
-    for (const { options } of this.#blocks.splice(0)) this.#o.library.api.releaseRunOptions(options)
+    for (const { options } of this.#blocks.splice(0))
+      this.#parts.library.api.releaseRunOptions(options)
   }
 
   /** @param inputs - that were made. */
   #free({ run, block, copies, lent }: OpenedRun, inputs: number): void {
-    const { api } = this.#o.library
+    const { api } = this.#parts.library
     const [firstInput, firstOutput] = [this.#inputNames.length, this.#firstOutput]
     for (let i = 0; i < inputs; i += 1) api.releaseValue(block.addresses[firstInput + i] ?? 0n)
     for (let i = 0; i < run.outputs.length; i += 1) {
       const value = block.addresses[firstOutput + i] ?? 0n
       if (value !== 0n && !lent.includes(value)) api.releaseValue(value)
     }
-    for (const copy of copies) if (copy.byteLength > SMALL_BYTES) this.#o.pool.give(copy)
+    for (const copy of copies) if (copy.byteLength > SMALL_BYTES) this.#parts.pool.give(copy)
     this.#blocks.push(block)
   }
 
   /** @returns the address of an OrtValue. */
-  #createInput(tensor: TensorParts, copies: ArrayBuffer[]): bigint {
-    const { library, inputs } = this.#o
+  #createInput(tensor: RunInput, copies: ArrayBuffer[]): bigint {
+    const { library, inputs } = this.#parts
     const { dims } = tensor
     const port = inputs[tensor.index] ?? refuseIndex()
     const count = checkDims(port, dims)
@@ -187,7 +188,7 @@ export class OrtSession {
     for (let i = 0; i < dims.length; i += 1) this.#dims[i] = BigInt(dims[i] ?? 0)
     const mustCopy = MUST_NOT_CHANGE.has(port.datatype)
     const data =
-      (mustCopy ? undefined : inPlace(tensor, itemSize)) ?? copyOf(tensor, copies, this.#o.pool)
+      (mustCopy ? undefined : inPlace(tensor, itemSize)) ?? copyOf(tensor, copies, this.#parts.pool)
     const size = data.byteLength
     if (size !== count * itemSize) refuseData(port, dims, `${size} bytes`, count * itemSize)
     const place = size === 0 ? NO_DATA : data
@@ -199,14 +200,14 @@ export class OrtSession {
 
   /** Reads an output that the runtime has made, lent or copied. */
   #readOutput(index: number, value: bigint, { run, block, lent }: OpenedRun): NamedTensor {
-    const port = this.#o.outputs[index] ?? refuseIndex()
+    const port = this.#parts.outputs[index] ?? refuseIndex()
     const { name, datatype } = port
     const shape = this.#readShape(port, value)
-    const { api } = this.#o.library
+    const { api } = this.#parts.library
     const { itemSize } = DATATYPES[datatype]
     const count = shape.reduce((product, extent) => product * extent, 1)
     if (itemSize === null) {
-      const data = readTexts(this.#o.library, value, count, this.#check)
+      const data = readTexts(this.#parts.library, value, count, this.#check)
       return { name, datatype, shape, data }
     }
     const size = count * itemSize
@@ -224,7 +225,7 @@ export class OrtSession {
   }
 
   #readShape(port: SessionPort, value: bigint): number[] {
-    const { api } = this.#o.library
+    const { api } = this.#parts.library
     // The runtime writes 4 bytes of it.
     this.#out[0] = 0n
     this.#check(api.getTypeAndShape(value, this.#out, this.#at, this.#rank))
@@ -240,7 +241,7 @@ export class OrtSession {
 
   /** @throws ServeError ENGINE_FAILED with the runtime's code and text. */
   readonly #check = (status: number): void => {
-    if (status !== 0) throw runtimeError(readStatus(this.#o.library.api, status))
+    if (status !== 0) throw runtimeError(readStatus(this.#parts.library.api, status))
   }
 }
 
@@ -256,13 +257,13 @@ function checkDims(port: SessionPort, dims: readonly number[]): number {
 }
 
 /** The bytes of a tensor in one piece, if its elements are aligned: kernels may use instructions that need it. */
-function inPlace({ parts: [first, ...others] }: TensorParts, itemSize: number) {
+function inPlace({ parts: [first, ...others] }: RunInput, itemSize: number) {
   const isAligned =
     others.length === 0 && first !== undefined && first.data.byteOffset % itemSize === 0
   return isAligned ? first.data : undefined
 }
 
-function copyOf({ parts }: TensorParts, copies: ArrayBuffer[], pool: BufferPool): Uint8Array {
+function copyOf({ parts }: RunInput, copies: ArrayBuffer[], pool: BufferPool): Uint8Array {
   let size = 0
   for (const { data } of parts) size += data.byteLength
   const memory = size <= SMALL_BYTES ? new ArrayBuffer(size) : pool.take(size)

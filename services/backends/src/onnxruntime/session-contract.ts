@@ -8,7 +8,7 @@ export interface SessionPort {
 }
 
 /** Input tensor of a run. Its data is that of `parts`, one after the other. */
-export interface TensorParts {
+export interface RunInput {
   readonly index: number
   readonly dims: readonly number[]
   readonly parts: readonly { readonly data: Uint8Array }[]
@@ -17,7 +17,7 @@ export interface TensorParts {
 /** Inputs and wanted outputs of one run of a session. */
 export interface SessionRun {
   /** Input tensors, whose data is viewed until the run is done. */
-  readonly inputs: readonly TensorParts[]
+  readonly inputs: readonly RunInput[]
   /** Indexes of the wanted outputs. */
   readonly outputs: readonly number[]
   /** Called once, when the run has ended. */

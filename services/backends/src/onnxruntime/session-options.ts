@@ -4,7 +4,7 @@ import { findIneffective, refuseField } from '../config-fields.ts'
 import type { Placement } from '../placement.ts'
 import type { OrtSessionOptions } from './session-contract.ts'
 
-export interface CompiledOptions {
+export interface CompiledParameters {
   /** Session options without the execution provider, which belongs to the instance. */
   readonly session: Omit<OrtSessionOptions, 'executionProviders'>
   /** Parameters that are set and have no effect here. */
@@ -103,7 +103,7 @@ function refuseUnserved(config: ModelConfig, usesGpu: boolean): void {
  *
  * @throws ServeError MODEL_LOAD_FAILED for a value out of range, UNSUPPORTED for a feature that the engine does not have.
  */
-export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): CompiledOptions {
+export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): CompiledParameters {
   refuseUnserved(config, usesGpu)
   const known = new Set<string>()
   const parameter = <T>(key: string, { read, fallback, want }: Reading<T>): T => {

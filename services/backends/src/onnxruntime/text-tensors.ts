@@ -2,7 +2,7 @@ import { walkBytesTensor } from '@tutti/tensor'
 import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
 import type { Address, OrtLibrary } from './ort-library.ts'
 import { refuseData } from './run-errors.ts'
-import type { SessionPort, TensorParts } from './session-contract.ts'
+import type { RunInput, SessionPort } from './session-contract.ts'
 
 const PREFIX_BYTES = 4
 const NUL = 0
@@ -12,7 +12,7 @@ const REFERENCED = new Set<Uint8Array>()
 /** The parts of which a tensor of strings is made. */
 interface TextsInput {
   readonly port: SessionPort
-  readonly tensor: TensorParts
+  readonly tensor: RunInput
   /** Elements of its shape. */
   readonly count: number
 }
@@ -48,7 +48,7 @@ export function createTexts(
 function fillTexts(
   { api, addressOf }: OrtLibrary,
   value: Address,
-  { parts, count }: Pick<TensorParts, 'parts'> & Pick<TextsInput, 'count'>,
+  { parts, count }: Pick<RunInput, 'parts'> & Pick<TextsInput, 'count'>,
   check: (status: number) => void,
 ): void {
   // Each with a NUL behind it, in the place of its length.

@@ -20,12 +20,12 @@ export interface HostCallsOptions {
 
 /** Calls that one process makes to other models. */
 export class HostCalls {
-  readonly #o: HostCallsOptions
+  readonly #options: HostCallsOptions
   readonly #open = new Map<number, ModelCall>()
   #inBackground = 0
 
   constructor(o: HostCallsOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Takes a frame, as `take` of FrameTaker. */
@@ -59,7 +59,7 @@ export class HostCalls {
   ): void {
     // The call views its inputs until it is over.
     const giveBack = request.retain?.()
-    const { host, background, backgroundCalls } = this.#o
+    const { host, background, backgroundCalls } = this.#options
     const [caller, ...batch] = session.findCallers(about['callers'])
     const isBackground = caller === undefined
     const call = new ModelCall(

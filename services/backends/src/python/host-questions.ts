@@ -37,14 +37,14 @@ const FILE_PREFIX = 'file:'
 
 /** Questions and messages of one process other than tensors: model control, metrics and log lines. */
 export class HostQuestions {
-  readonly #o: HostQuestionsOptions
+  readonly #options: HostQuestionsOptions
   readonly #budget: LineBudget
   /** For what a model has the server do. */
   readonly #limited: Logger
   readonly #ended = new AbortController()
 
   constructor(o: HostQuestionsOptions) {
-    this.#o = o
+    this.#options = o
     this.#budget = new LineBudget({ clock: o, ...MODEL_LINES })
     this.#limited = limitLog(o.log, { clock: o })
   }
@@ -61,11 +61,11 @@ export class HostQuestions {
   /** Aborts open questions and removes the metrics, since the process has ended. */
   close(): void {
     this.#ended.abort(new ServeError('CANCELLED', 'the model that asked has ended'))
-    this.#o.metrics.close()
+    this.#options.metrics.close()
   }
 
   #note(note: Fields): void {
-    const { metrics } = this.#o
+    const { metrics } = this.#options
     if (note['note'] === 'log') this.#log(note)
     else if (note['note'] === 'metric_remove') metrics.remove(readNumber(note, 'metric'))
     else if (note['note'] === 'metric_family_remove') metrics.remove(readNumber(note, 'family'))
@@ -76,13 +76,13 @@ export class HostQuestions {
   #metric({ id, meta }: InstanceFrame): void {
     const operation = OPERATIONS[meta[0] ?? OPERATIONS.length]
     if (operation === undefined || meta.length !== 9) throw badFrame('a metric that is none')
-    this.#o.metrics.update(id, operation, meta.readDoubleLE(1))
+    this.#options.metrics.update(id, operation, meta.readDoubleLE(1))
   }
 
   #log(note: Fields): void {
     const dropped = this.#budget.take()
     if (dropped === undefined) return
-    const { log, origin } = this.#o
+    const { log, origin } = this.#options
     const fields = {
       ...origin,
       text: readText(note, 'message'),
@@ -107,7 +107,7 @@ export class HostQuestions {
   }
 
   async #answer(question: Fields, payload: Buffer): Promise<unknown> {
-    const { metrics } = this.#o
+    const { metrics } = this.#options
     switch (question['call']) {
       case 'metric_family': {
         const kind = KINDS[readText(question, 'kind')]
@@ -164,7 +164,7 @@ export class HostQuestions {
     const first = await Promise.race([unloading, later])
     clearTimeout(timer)
     if (first !== 'later') return
-    const { origin } = this.#o
+    const { origin } = this.#options
     unloading.catch((error: unknown) => {
       this.#limited.warn('unload failed', {
         ...origin,
@@ -175,8 +175,8 @@ export class HostQuestions {
   }
 
   #host(): ModelHost {
-    if (this.#o.host === undefined) throw noHost()
-    return this.#o.host
+    if (this.#options.host === undefined) throw noHost()
+    return this.#options.host
   }
 }
 

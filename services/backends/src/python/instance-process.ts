@@ -43,7 +43,7 @@ const LINGER_MS = 500
 
 /** Process of an instance, from its fork to its end. Other instances that share the process end with it. */
 export class InstanceProcess {
-  readonly #o: InstanceProcessOptions
+  readonly #options: InstanceProcessOptions
   readonly #process: ForkedProcess
   readonly #socket: Socket
   readonly #first = Promise.withResolvers<InstanceFrame>()
@@ -61,7 +61,7 @@ export class InstanceProcess {
   /** Gives the process its task. */
   constructor(o: InstanceProcessOptions) {
     const { process } = o
-    this.#o = o
+    this.#options = o
     this.#process = process
     this.#socket = process.frames
     const reader = new InstanceFrameReader(o.arenaBytes, (frame) => this.#onFrame(frame))
@@ -138,7 +138,7 @@ export class InstanceProcess {
   }
 
   #begin(): void {
-    const { memory, arenaBytes, task } = this.#o
+    const { memory, arenaBytes, task } = this.#options
     let problem: string | undefined
     try {
       if (memory !== undefined) this.#arena = new Arena(memory.create(arenaBytes))
@@ -162,7 +162,7 @@ export class InstanceProcess {
   }
 
   #take(frame: InstanceFrame): void {
-    const copied = this.#o.receiver.onFrame(frame)
+    const copied = this.#options.receiver.onFrame(frame)
     if (copied === undefined) return
     this.#socket.pause()
     this.#taking = copied.then(
@@ -226,11 +226,11 @@ export class InstanceProcess {
     const report = crashReport === '' ? '' : `\n\n${crashReport}`
     const error = new ServeError(
       'ENGINE_STOPPED',
-      `Stub process '${this.#o.name}' is not healthy: ${this.#process.problem() ?? `it ${how}`}${report}`,
+      `Stub process '${this.#options.name}' is not healthy: ${this.#process.problem() ?? `it ${how}`}${report}`,
       { code: 'INTERNAL' },
     )
     this.#first.reject(error)
-    this.#o.receiver.onEnd(error)
+    this.#options.receiver.onEnd(error)
     this.#dropArena()
   }
 

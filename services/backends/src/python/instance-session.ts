@@ -54,7 +54,7 @@ export interface InstanceSessionOptions extends Omit<InstanceProcessOptions, 're
 
 /** Process of an instance, with its open executions. */
 export class InstanceSession implements FrameReceiver {
-  readonly #o: InstanceSessionOptions
+  readonly #options: InstanceSessionOptions
   readonly #executions = new Map<number, OpenExecution>()
   readonly #memory: InstanceMemory
   readonly #borrowings = new Borrowings((frame) => this.process.send(frame))
@@ -69,7 +69,7 @@ export class InstanceSession implements FrameReceiver {
 
   /** Gives the process its task. Until the process is ready it can only be killed. */
   constructor(o: InstanceSessionOptions) {
-    this.#o = o
+    this.#options = o
     this.process = new InstanceProcess({ ...o, receiver: this })
     this.#memory = new InstanceMemory(() => this.process.arena, o.idleBytes)
   }
@@ -105,7 +105,7 @@ export class InstanceSession implements FrameReceiver {
     const execution = new OpenExecution({
       firstKey,
       batch,
-      isDecoupled: this.#o.isDecoupled,
+      isDecoupled: this.#options.isDecoupled,
       region: packed.region,
       scratch,
       copyNs: () => copyNs,
@@ -251,7 +251,7 @@ export class InstanceSession implements FrameReceiver {
   }
 
   #onOther(frame: InstanceFrame): Promise<void> | undefined {
-    for (const taker of this.#o.takers) {
+    for (const taker of this.#options.takers) {
       const taken = taker.take(frame, this)
       if (taken !== false) return taken === true ? undefined : taken
     }
@@ -263,7 +263,7 @@ export class InstanceSession implements FrameReceiver {
     this.#memory.cancelTrim()
     this.#borrowings.close()
     this.#settleReady(false)
-    for (const taker of this.#o.takers) taker.close()
+    for (const taker of this.#options.takers) taker.close()
     this.#onEnded?.(error.message)
     for (const execution of this.#executions.values()) execution.fail(error)
   }
@@ -353,7 +353,7 @@ export class InstanceSession implements FrameReceiver {
 
   #onAbandoned(key: number): void {
     const found = this.findOpen(key)
-    const problem = `model '${this.#o.name}' let go of a request without a final response`
+    const problem = `model '${this.#options.name}' let go of a request without a final response`
     found?.[0].answer(found[1], {
       outputs: [],
       parameters: new Map(),

@@ -41,13 +41,13 @@ const READINESS_MS = 5000
  * executions wait for the attempt that is under way.
  */
 export class PythonInstance {
-  readonly #o: SessionOptions
+  readonly #options: SessionOptions
   readonly #session: Restarting<InstanceSession>
   /** True if the model reports its own readiness. */
   readonly reportsReadiness: boolean
 
   private constructor(o: SessionOptions, session: InstanceSession, reportsReadiness: boolean) {
-    this.#o = o
+    this.#options = o
     this.reportsReadiness = reportsReadiness
     const { clock, log, origin, settings } = o
     const pace = {
@@ -86,7 +86,7 @@ export class PythonInstance {
    * 5 s.
    */
   isReady(): Promise<boolean> {
-    const { clock } = this.#o
+    const { clock } = this.#options
     return new Promise((resolve) => {
       const stop = clock.setTimer(READINESS_MS, () => resolve(false))
       const asked = this.#session.live?.isReady() ?? Promise.resolve(false)
@@ -98,7 +98,7 @@ export class PythonInstance {
   async close(): Promise<void> {
     const session = await this.#session.close()
     if (session === undefined) return
-    const { clock, settings, log, origin } = this.#o
+    const { clock, settings, log, origin } = this.#options
     const stop = clock.setTimer(settings.finalizeMs, () => {
       session.process.kill('it did not finalize in time')
     })
@@ -140,7 +140,7 @@ export class PythonInstance {
 
   /** A model that keeps the sender of a request, and never answers, must not keep the caller. One that streams may be silent. */
   #limitUnanswered(session: InstanceSession, execution: OpenExecution): (() => void) | undefined {
-    const { clock, settings, isDecoupled, origin } = this.#o
+    const { clock, settings, isDecoupled, origin } = this.#options
     if (settings.unansweredMs === 0 || isDecoupled) return undefined
     const seconds = settings.unansweredMs / 1000
     return clock.setTimer(settings.unansweredMs, () => {
@@ -152,7 +152,7 @@ export class PythonInstance {
 
   /** An execution that no caller waits for may take so much longer. */
   #limitAbandoned(session: InstanceSession): (() => void) | undefined {
-    const { clock, settings } = this.#o
+    const { clock, settings } = this.#options
     if (settings.abandonedMs === 0) return undefined
     const seconds = settings.abandonedMs / 1000
     return clock.setTimer(settings.abandonedMs, () => {

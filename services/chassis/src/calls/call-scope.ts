@@ -50,7 +50,7 @@ const TIMER_SLACK_MS = 1
 /** A scope and its signal in one. */
 class ScopeSignal implements CallScope, CancelSignal {
   readonly context: CallContext
-  readonly #o: CallScopeOptions
+  readonly #options: CallScopeOptions
   #error: ServeError | undefined
   #isWatching = false
   #isClosed = false
@@ -60,7 +60,7 @@ class ScopeSignal implements CallScope, CancelSignal {
   #listeners: (() => void)[] = []
 
   constructor(o: CallScopeOptions) {
-    this.#o = o
+    this.#options = o
     const { clock, remainingMs: limitMs = Number.POSITIVE_INFINITY, trace, memory } = o
     this.context = {
       signal: this,
@@ -106,7 +106,7 @@ class ScopeSignal implements CallScope, CancelSignal {
   #watch(): void {
     if (this.#isWatching || this.#isClosed || this.#error !== undefined) return
     this.#isWatching = true
-    const { parent } = this.#o
+    const { parent } = this.#options
     if (parent !== undefined) {
       this.#onParentAbort = () => this.cancel(signalError(parent))
       parent.addEventListener('abort', this.#onParentAbort, { once: true })
@@ -119,12 +119,12 @@ class ScopeSignal implements CallScope, CancelSignal {
   #checkDeadline(): void {
     const { deadlineAt } = this.context
     if (deadlineAt === undefined) return
-    const { clock } = this.#o
+    const { clock } = this.#options
     const leftMs = deadlineAt - clock.now()
     if (leftMs >= TIMER_SLACK_MS) {
       this.#stopTimer = clock.setTimer(leftMs, () => this.#checkDeadline())
     } else {
-      this.cancel(deadlineError(this.#o))
+      this.cancel(deadlineError(this.#options))
     }
   }
 
@@ -132,7 +132,7 @@ class ScopeSignal implements CallScope, CancelSignal {
     this.#stopTimer?.()
     this.#stopTimer = undefined
     if (this.#onParentAbort !== undefined) {
-      this.#o.parent?.removeEventListener('abort', this.#onParentAbort)
+      this.#options.parent?.removeEventListener('abort', this.#onParentAbort)
       this.#onParentAbort = undefined
     }
   }

@@ -51,7 +51,7 @@ interface Current {
  * that arrives whole gets a log line at its end.
  */
 export class TransferProgress {
-  readonly #o: TransferProgressOptions
+  readonly #options: TransferProgressOptions
   readonly #current = new Set<Current>()
   /** Bytes of transfers that ended while others went on. */
   #endedBytes = 0
@@ -61,12 +61,12 @@ export class TransferProgress {
   #stop: (() => void) | undefined
 
   constructor(o: TransferProgressOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Opens a transfer. It is shown from its first `begin` on. */
   open(what: string): Transfer {
-    const transfer: Current = { what, startedAt: this.#o.clock.now(), received: 0 }
+    const transfer: Current = { what, startedAt: this.#options.clock.now(), received: 0 }
     const start = (): void => {
       this.#current.add(transfer)
       this.#stop ??= this.#start()
@@ -87,7 +87,7 @@ export class TransferProgress {
   }
 
   #start(): () => void {
-    const { statusLine, clock } = this.#o
+    const { statusLine, clock } = this.#options
     this.#endedBytes = 0
     this.#marks = [{ at: clock.now(), received: this.#received }]
     const stop = repeat(clock, statusLine === undefined ? TELL_MS : DRAW_MS, () => this.#show())
@@ -106,14 +106,14 @@ export class TransferProgress {
       this.#stop = undefined
     }
     if (!isWhole) return
-    const durationMs = Math.round(this.#o.clock.now() - startedAt)
+    const durationMs = Math.round(this.#options.clock.now() - startedAt)
     const rate =
       durationMs === 0 ? {} : { bytesPerSecond: Math.round((received / durationMs) * 1000) }
-    this.#o.log.info(EVENTS.ended, { uri: what, bytes: received, durationMs, ...rate })
+    this.#options.log.info(EVENTS.ended, { uri: what, bytes: received, durationMs, ...rate })
   }
 
   #show(): void {
-    const { statusLine, log } = this.#o
+    const { statusLine, log } = this.#options
     const { bytes, totalBytes } = this.#sum()
     const bytesPerSecond = this.#rate()
     const names = [...this.#current].map(({ what }) => what)
@@ -144,7 +144,7 @@ export class TransferProgress {
 
   /** @returns bytes each second, of the last five seconds. */
   #rate(): number {
-    const now = this.#o.clock.now()
+    const now = this.#options.clock.now()
     this.#marks.push({ at: now, received: this.#received })
     // Timers are late: the first one is to be as old as that.
     while (now - (this.#marks[1]?.at ?? now) >= TELL_MS) this.#marks.shift()

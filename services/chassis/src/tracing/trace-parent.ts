@@ -1,7 +1,7 @@
 import type { TraceParent } from '../calls/call-context.ts'
 
 /** The parts of a W3C `traceparent`. */
-export interface TraceParentParts {
+export interface ParsedTraceParent {
   /** 32 hexadecimal digits, not all 0. */
   readonly traceId: string
   /** 16 hexadecimal digits, not all 0. */
@@ -18,7 +18,7 @@ const SHAPE = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$
  * @returns undefined if it is not valid; the caller then begins a trace of its own, as the standard asks.
  * @see W3C Trace Context, section 3.2
  */
-export function parseTraceParent(text: string): TraceParentParts | undefined {
+export function parseTraceParent(text: string): ParsedTraceParent | undefined {
   const [, version, traceId = '', spanId = '', flags = '', rest] = SHAPE.exec(text) ?? []
   if (version === undefined || version === 'ff') return undefined
   if (version === '00' && rest !== undefined) return undefined

@@ -9,7 +9,7 @@ import {
 } from '@tutti/command-line/client'
 import { withFlags } from '@tutti/command-line/command'
 import { bug, ServeError } from '@tutti/errors'
-import type { InferRequestParts } from '@tutti/protocol'
+import type { OutgoingRequest } from '@tutti/protocol'
 import { BENCH_FLAGS, type BenchFlags } from './bench-flags.ts'
 import { benchInputs } from './bench-inputs.ts'
 import { BenchReport, renderBenchReport } from './bench-report.ts'
@@ -58,7 +58,7 @@ async function prepare(
     readonly flags: BenchFlags
     readonly environment: ProcessEnvironment
   },
-): Promise<{ readonly request: InferRequestParts; readonly targets: readonly BenchTarget[] }> {
+): Promise<{ readonly request: OutgoingRequest; readonly targets: readonly BenchTarget[] }> {
   const version = readVersion(o.flags)
   const described = await Promise.all(clients.map((client) => client.metadata(o.model, version)))
   const [first] = described
@@ -76,7 +76,7 @@ async function prepare(
 async function bench(
   targets: readonly BenchTarget[],
   o: {
-    readonly request: InferRequestParts
+    readonly request: OutgoingRequest
     readonly loads: readonly BenchLoad[]
     readonly flags: BenchFlags
     readonly environment: ProcessEnvironment

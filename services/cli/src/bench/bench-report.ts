@@ -1,6 +1,6 @@
 import { renderJsonLine } from '@tutti/chassis'
 import { readonlyListOf } from '@tutti/command-line/results'
-import type { InferRequestParts } from '@tutti/protocol'
+import type { OutgoingRequest } from '@tutti/protocol'
 import { z } from 'zod'
 import type { BenchResult } from './bench-result.ts'
 
@@ -58,7 +58,7 @@ type BenchReport = z.infer<typeof BenchReport>
 
 /** Renders the results as one line of JSON. */
 export function renderBenchReport(
-  { modelName, modelVersion, inputs }: InferRequestParts,
+  { modelName, modelVersion, inputs }: OutgoingRequest,
   {
     results,
     wasInterrupted,

@@ -9,7 +9,7 @@ import {
   readVersion,
 } from '@tutti/command-line/client'
 import { withFlags } from '@tutti/command-line/command'
-import type { InferResponseParts } from '@tutti/protocol'
+import type { InferResponse } from '@tutti/protocol'
 import { InferResult } from './infer-result.ts'
 import { namingInputs, namingServer } from './refusals.ts'
 import { summarizeTensor, toJsonData } from './tensor-text.ts'
@@ -76,7 +76,7 @@ async function inferOnce(
 }
 
 function renderText(
-  { modelName, modelVersion, outputs }: InferResponseParts,
+  { modelName, modelVersion, outputs }: InferResponse,
   stored: ReadonlyMap<string, string>,
   durationMs: number,
 ): string {
@@ -93,7 +93,7 @@ function renderText(
 
 /** One line for a response. */
 function renderJson(
-  { modelName, modelVersion, id, outputs }: InferResponseParts,
+  { modelName, modelVersion, id, outputs }: InferResponse,
   stored: ReadonlyMap<string, string>,
 ): string {
   const shown = outputs.map((tensor) => {

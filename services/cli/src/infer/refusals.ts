@@ -1,6 +1,6 @@
 import type { ModelClient } from '@tutti/command-line/client'
 import { nearestName, ServeError } from '@tutti/errors'
-import type { InferResponseParts, ReceivedTensorMetadata } from '@tutti/protocol'
+import type { InferResponse, ReceivedTensorMetadata } from '@tutti/protocol'
 import { formatShape } from '@tutti/tensor'
 
 /** Models whose names are listed. */
@@ -39,9 +39,9 @@ function meant(model: string, names: ReadonlySet<string> | undefined): string {
  * @param absent - declared inputs that the request lacks; some may be optional, which only the server knows.
  */
 export async function* namingInputs(
-  responses: AsyncIterable<InferResponseParts>,
+  responses: AsyncIterable<InferResponse>,
   absent: readonly ReceivedTensorMetadata[],
-): AsyncGenerator<InferResponseParts> {
+): AsyncGenerator<InferResponse> {
   try {
     yield* responses
   } catch (caught) {

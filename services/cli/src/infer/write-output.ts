@@ -4,7 +4,7 @@ import { flagRefusal } from '@tutti/chassis'
 import { encodePicture, readNamed } from '@tutti/command-line/client'
 import { ServeError } from '@tutti/errors'
 import { formatNpy, isNpyDatatype, mayBePicture } from '@tutti/formats'
-import type { InferResponseParts, ReceivedTensorMetadata } from '@tutti/protocol'
+import type { InferResponse, ReceivedTensorMetadata } from '@tutti/protocol'
 import {
   decodeBytesTensor,
   elementCount,
@@ -54,7 +54,7 @@ export function readOutputFiles(
  * @returns `stored`: paths of the written files by output; `problems`: errors of outputs that could not be written.
  */
 export async function storeOutputs(
-  { outputs }: InferResponseParts,
+  { outputs }: InferResponse,
   files: OutputFiles,
   index = 1,
 ): Promise<{ readonly stored: ReadonlyMap<string, string>; readonly problems: readonly Error[] }> {

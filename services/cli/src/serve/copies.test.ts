@@ -6,7 +6,7 @@ import { countingMemory, createPythonEngine } from '@tutti/backends/testing'
 import { parseFlags } from '@tutti/chassis'
 import { until } from '@tutti/chassis/testing'
 import { openTestServer } from '@tutti/grpc/testing'
-import type { InferRequestParts } from '@tutti/protocol'
+import type { OutgoingRequest } from '@tutti/protocol'
 import { PoisonedMemory } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -78,7 +78,7 @@ async function serve(t: Test) {
   return { ...counted, ...served, memory, settle }
 }
 
-function ask(modelName: string, sizes: readonly number[], first = 0): InferRequestParts {
+function ask(modelName: string, sizes: readonly number[], first = 0): OutgoingRequest {
   const inputs = sizes.map((size, i) => {
     const data = new Uint8Array(size).map((_, at) => (at * 3 + i) % 150)
     if (size > 0) data[0] = first
@@ -90,7 +90,7 @@ function ask(modelName: string, sizes: readonly number[], first = 0): InferReque
 /** Whether all numbers of the outputs are those of the inputs and `added`. */
 function isRight(
   outputs: readonly { readonly name: string; readonly data: Uint8Array }[],
-  { inputs }: InferRequestParts,
+  { inputs }: OutgoingRequest,
   added: number,
 ): boolean {
   return inputs.every(({ name, data }) => {

@@ -1,18 +1,18 @@
 import { ServeError } from '@tutti/errors'
-import type { InferRequestParts, InferResponseParts, ReceivedMetadata } from '@tutti/protocol'
+import type { InferResponse, OutgoingRequest, ReceivedMetadata } from '@tutti/protocol'
 
 /** A client of a running server, over gRPC or REST. */
 export interface ModelClient {
   metadata(model: string, version: string): Promise<ReceivedMetadata>
   /** Sends a request and yields its responses as they come. */
-  infer(request: InferRequestParts, metadata: ReceivedMetadata): AsyncIterable<InferResponseParts>
+  infer(request: OutgoingRequest, metadata: ReceivedMetadata): AsyncIterable<InferResponse>
   /**
    * Encodes a request once, to be sent many times.
    *
    * @returns a function that sends the request over connections that stay open. It resolves after the last response, and decodes
    * none.
    */
-  prepare(request: InferRequestParts, metadata: ReceivedMetadata): PreparedRequest
+  prepare(request: OutgoingRequest, metadata: ReceivedMetadata): PreparedRequest
   /** Lists the names of the ready models, one entry for each version. */
   models(): Promise<readonly string[]>
   close(): void

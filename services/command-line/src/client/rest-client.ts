@@ -3,8 +3,8 @@ import { Agent as HttpsAgent } from 'node:https'
 import { isReason, ServeError } from '@tutti/errors'
 import {
   HEADER_LENGTH_HEADER,
-  type InferRequestParts,
-  type InferResponseParts,
+  type InferResponse,
+  type OutgoingRequest,
   readMetadata,
 } from '@tutti/protocol'
 import { isDatatype, type NamedTensor, type Parameters } from '@tutti/tensor'
@@ -43,7 +43,7 @@ function pathOf(model: string, version = ''): string {
   return version === '' ? path : `${path}/versions/${encodeURIComponent(version)}`
 }
 
-function inferPathOf({ modelName, modelVersion }: InferRequestParts): string {
+function inferPathOf({ modelName, modelVersion }: OutgoingRequest): string {
   return `${pathOf(modelName, modelVersion)}/infer`
 }
 
@@ -77,7 +77,7 @@ export function openRestClient(given: ModelClientOptions): ModelClient {
   }
 }
 
-function encodeRequest({ inputs, outputs = [] }: InferRequestParts) {
+function encodeRequest({ inputs, outputs = [] }: OutgoingRequest) {
   const json = Buffer.from(
     JSON.stringify({
       parameters: { binary_data_output: true },
@@ -98,7 +98,7 @@ function encodeRequest({ inputs, outputs = [] }: InferRequestParts) {
   }
 }
 
-function decodeResponse({ body, headers }: HttpAnswer): InferResponseParts {
+function decodeResponse({ body, headers }: HttpAnswer): InferResponse {
   const jsonBytes = Number(headers[HEADER_LENGTH_HEADER.toLowerCase()] ?? body.byteLength)
   const response = parse(Response, body.subarray(0, jsonBytes))
   let at = jsonBytes

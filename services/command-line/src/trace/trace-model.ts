@@ -2,8 +2,8 @@ import { type FlagTable, type FlagValues, type ProcessEnvironment, printable } f
 import { parseSteps, type RecordedSteps } from '@tutti/console'
 import { ServeError } from '@tutti/errors'
 import {
-  type InferRequestParts,
-  type InferResponseParts,
+  type InferResponse,
+  type OutgoingRequest,
   type ReceivedMetadata,
   STEPS_HEADER,
   STEPS_PARAMETER,
@@ -59,12 +59,12 @@ export async function traceModel(
 
 async function traceRequest(
   client: ModelClient,
-  request: InferRequestParts,
+  request: OutgoingRequest,
   metadata: ReceivedMetadata,
 ): Promise<RequestTrace> {
   const asked = metadata.isDecoupled ? { ...request, parameters: FINAL_RESPONSE } : request
   const startedAt = performance.now()
-  let last: InferResponseParts | undefined
+  let last: InferResponse | undefined
   for await (const response of client.infer(asked, metadata)) last = response
   const clientMs = performance.now() - startedAt
   return {
@@ -76,7 +76,7 @@ async function traceRequest(
 }
 
 /** @throws ServeError UNSUPPORTED if the server does not say it. */
-function readSteps(response: InferResponseParts | undefined): RecordedSteps {
+function readSteps(response: InferResponse | undefined): RecordedSteps {
   const told = response?.parameters.get(STEPS_PARAMETER)
   if (told?.kind !== 'string') {
     const text =

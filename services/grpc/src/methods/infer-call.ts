@@ -4,7 +4,7 @@ import {
   encodeInferResponseFrame,
   encodeInferResponsePieces,
   type InferRequestMessage,
-  type InferResponseParts,
+  type InferResponse,
   LEAST_PIECE_BYTES,
 } from '@tutti/protocol'
 import {
@@ -144,7 +144,7 @@ class OnlyAnswer implements ResponseSink {
 }
 
 /** Makes the answer of a response. Outputs for which the client asked for classification become classes. */
-export function toInferAnswer(response: StepResponse, prepared: PreparedInfer): InferResponseParts {
+export function toInferAnswer(response: StepResponse, prepared: PreparedInfer): InferResponse {
   const { model, request, outputs } = prepared
   const isClassified = outputs.some(({ classification }) => classification > 0)
   return {

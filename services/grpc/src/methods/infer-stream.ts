@@ -4,9 +4,9 @@ import {
   decodeInferRequest,
   encodeStreamResponseFrame,
   type InferRequestMessage,
-  type InferResponseParts,
+  type InferResponse,
   NO_PARAMETERS,
-  type StreamResponseParts,
+  type StreamResponse,
 } from '@tutti/protocol'
 import { type ClientRequest, isRefusedBeforeWork, onlyResponse } from '@tutti/serving'
 import type { Parameters, StepResponse } from '@tutti/tensor'
@@ -40,7 +40,7 @@ export interface InferStreamOptions {
  * of the requests, decoupled models as their responses come (triton-semantics 4.8).
  */
 export class InferStreamCall implements MessageReceiver {
-  readonly #o: InferStreamOptions
+  readonly #options: InferStreamOptions
   readonly #sent: SentResponses
   /** `triton_grpc_error`: the first error of a model ends the stream instead of standing in it. */
   readonly #isGrpcError: boolean
@@ -54,14 +54,14 @@ export class InferStreamCall implements MessageReceiver {
   #isStopping = false
 
   constructor(o: InferStreamOptions) {
-    this.#o = o
+    this.#options = o
     this.#sent = new SentResponses(o.call)
     this.#isGrpcError = o.call.headers['triton_grpc_error'] === 'true'
   }
 
   /** Begins to read requests. */
   start(): void {
-    const { call } = this.#o
+    const { call } = this.#options
     call.mayIdle = true
     call.splitTicket()
     call.whenStopping(() => {
@@ -86,7 +86,7 @@ export class InferStreamCall implements MessageReceiver {
    * caller without access.
    */
   receive(bytes: Buffer): void {
-    const request = this.#o.call.openRequest()
+    const request = this.#options.call.openRequest()
     try {
       this.#take(bytes, request)
     } catch (thrown) {
@@ -97,15 +97,15 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   #take(bytes: Buffer, request: ClientRequest): void {
-    this.#o.call.backend.checkCaller?.()
-    const apart = this.#o.call.reader?.apart
+    this.#options.call.backend.checkCaller?.()
+    const apart = this.#options.call.reader?.apart
     const message = apart?.decode(bytes) ?? decodeInferRequest(bytes)
     const { madeBytes } = message
-    this.#o.call.charge(madeBytes)
+    this.#options.call.charge(madeBytes)
     this.#outstanding += 1
-    if (this.#outstanding >= MAX_OUTSTANDING) this.#o.call.pause(this)
+    if (this.#outstanding >= MAX_OUTSTANDING) this.#options.call.pause(this)
     const messageBytes = bytes.byteLength + (apart?.byteLength ?? 0)
-    this.#o.call.reading.move(messageBytes, this.#o.call.ticket)
+    this.#options.call.reading.move(messageBytes, this.#options.call.ticket)
     const asked = { message, request, bytes: messageBytes + madeBytes, apart }
     this.#received.push(() => void this.#work(asked))
     this.#begin()
@@ -130,7 +130,7 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   async #work(asked: Asked): Promise<void> {
-    const { call } = this.#o
+    const { call } = this.#options
     const { request } = asked
     try {
       if (call.isOver) request.failed(new ServeError('CANCELLED', 'the stream is over'))
@@ -151,7 +151,7 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   #finishIfDone(): void {
-    const { call } = this.#o
+    const { call } = this.#options
     if (this.#outstanding > 0 || call.isOver) return
     if (this.#isEnded) call.end()
     else if (this.#isStopping) {
@@ -178,7 +178,7 @@ export class InferStreamCall implements MessageReceiver {
 
   #prepare(asked: Asked): PreparedInfer | ServeError {
     try {
-      const { call } = this.#o
+      const { call } = this.#options
       const { message, request } = asked
       requireLive(call.backend)
       call.ticket.enter()
@@ -214,7 +214,7 @@ export class InferStreamCall implements MessageReceiver {
   async #encodeOnly(prepared: PreparedInfer): Promise<Buffer | ServeError> {
     try {
       const { model, request } = prepared
-      return await onlyResponse(model, request, this.#o.call.context, (response) =>
+      return await onlyResponse(model, request, this.#options.call.context, (response) =>
         this.#encode({ errorMessage: '', response: toFinalAnswer(response, prepared, true) }),
       )
     } catch (error) {
@@ -224,7 +224,7 @@ export class InferStreamCall implements MessageReceiver {
 
   /** Executes a request of a decoupled model; its responses go out as they come, and no faster than the client takes them. */
   #stream(asked: Asked, prepared: PreparedInfer): Promise<void> {
-    const { call, clock } = this.#o
+    const { call, clock } = this.#options
     const scope = openCallScope({ clock, parent: call.context.signal })
     const context = { ...call.context, signal: scope.context.signal }
     return new Promise<void>((resolve) => {
@@ -262,7 +262,7 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   async #sendError({ message, request }: Asked, error: ServeError): Promise<void> {
-    const { call, clock } = this.#o
+    const { call, clock } = this.#options
     request.failed(error)
     call.logFailure(error, message.id)
     const isModelError = !isRefusedBeforeWork(error)
@@ -281,9 +281,9 @@ export class InferStreamCall implements MessageReceiver {
   }
 
   /** The message, counted until it is sent. @throws ServeError OVERLOADED */
-  #encode(message: StreamResponseParts): Buffer {
+  #encode(message: StreamResponse): Buffer {
     const frame = encodeStreamResponseFrame(message)
-    this.#o.call.charge(frame.byteLength)
+    this.#options.call.charge(frame.byteLength)
     return frame
   }
 }
@@ -296,7 +296,7 @@ function toFinalAnswer(
   response: StepResponse,
   prepared: PreparedInfer,
   isFinal: boolean,
-): InferResponseParts {
+): InferResponse {
   const answer = toInferAnswer(response, prepared)
   return { ...answer, parameters: finalFlag(answer.parameters, isFinal) }
 }

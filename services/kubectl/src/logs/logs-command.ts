@@ -85,17 +85,17 @@ interface LogViewOptions {
 
 /** Logs that one command shows. */
 class LogView implements FollowLogsOptions {
-  readonly #o: LogViewOptions
+  readonly #options: LogViewOptions
   /** By container, why it cannot be read. */
   readonly #failures = new Map<string, string>()
 
   constructor(o: LogViewOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** @returns the exit code. */
   async show(): Promise<number> {
-    const { target, flags, cluster, environment } = this.#o
+    const { target, flags, cluster, environment } = this.#options
     const last: LastLines = new Map()
     const sources = await this.sources()
     const lines = await showLogs(sources, last, this)
@@ -108,7 +108,7 @@ class LogView implements FollowLogsOptions {
   }
 
   async sources(): Promise<readonly LogSource[]> {
-    const { cluster, target, flags } = this.#o
+    const { cluster, target, flags } = this.#options
     const { client, namespace } = cluster
     const { items } = await client.list(POD, { namespace, labelSelector: SERVING_SELECTOR })
     const withRouters = target.ensemble !== undefined || flags.request !== undefined
@@ -119,18 +119,18 @@ class LogView implements FollowLogsOptions {
     source: LogSource,
     o: Pick<ReadOptions, 'isFollowed' | 'from'>,
   ): AsyncIterable<ContainerLine> {
-    const { cluster, flags, sinceMs } = this.#o
+    const { cluster, flags, sinceMs } = this.#options
     const bounds = o.from === undefined ? { sinceMs, tail: tailOf(flags) } : {}
     return readLog(cluster, source, { ...o, ...bounds, isPrevious: flags.previous })
   }
 
   isShown(text: string): boolean {
-    const { request } = this.#o.flags
+    const { request } = this.#options.flags
     return request === undefined || isAboutRequest(text, request)
   }
 
   out(text: string): void {
-    this.#o.environment.out(text)
+    this.#options.environment.out(text)
   }
 
   /** Each reason is told once. */
@@ -141,7 +141,7 @@ class LogView implements FollowLogsOptions {
     if (this.#failures.get(key) === message) return
     this.#failures.set(key, message)
     const text = `not shown: pod ${pod}, container ${container}: ${printable(message)}`
-    this.#o.environment.err(`${text}\n`)
+    this.#options.environment.err(`${text}\n`)
   }
 
   async wait(): Promise<boolean> {

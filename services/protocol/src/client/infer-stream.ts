@@ -1,7 +1,7 @@
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js'
 import { ServeError } from '@tutti/errors'
 import { decodeStreamResponse, encodeInferRequest } from '../infer/client-codec.ts'
-import type { InferRequestParts, StreamResponseParts } from '../infer/infer-message.ts'
+import type { OutgoingRequest, StreamResponse } from '../infer/infer-message.ts'
 import { fromGrpcStatus } from '../status/grpc-status.ts'
 
 /** The client's end of one ModelStreamInfer. */
@@ -19,7 +19,7 @@ export class InferStream {
   }
 
   /** Sends a request. Resolves when the connection has taken it. @throws ServeError if the stream fails before that. */
-  send(request: InferRequestParts): Promise<void> {
+  send(request: OutgoingRequest): Promise<void> {
     return this.sendEncoded(encodeInferRequest(request))
   }
 
@@ -43,7 +43,7 @@ export class InferStream {
   }
 
   /** Yields all messages until the server ends the stream. @throws ServeError if the stream ends with an error. */
-  async *responses(): AsyncGenerator<StreamResponseParts, void, undefined> {
+  async *responses(): AsyncGenerator<StreamResponse, void, undefined> {
     try {
       const messages: AsyncIterable<unknown> = this.#call
       for await (const message of messages) {

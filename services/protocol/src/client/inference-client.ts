@@ -12,7 +12,7 @@ import type { ModelConfigResponse__Output } from '../gen/inference/ModelConfigRe
 import type { ModelMetadataResponse__Output } from '../gen/inference/ModelMetadataResponse.ts'
 import type { RepositoryIndexResponse__Output } from '../gen/inference/RepositoryIndexResponse.ts'
 import { decodeInferResponse, encodeInferRequest } from '../infer/client-codec.ts'
-import type { InferRequestParts, InferResponseParts } from '../infer/infer-message.ts'
+import type { InferResponse, OutgoingRequest } from '../infer/infer-message.ts'
 import { type ReceivedMetadata, readMetadata } from '../model-metadata.ts'
 import { inferenceServices } from '../services.ts'
 import { fromGrpcStatus } from '../status/grpc-status.ts'
@@ -101,7 +101,7 @@ export class InferenceClient {
   }
 
   /** Calls ModelInfer. @throws ServeError as the server made it, see `fromGrpcStatus`. */
-  async infer(request: InferRequestParts, o: InferCallOptions = {}): Promise<InferResponseParts> {
+  async infer(request: OutgoingRequest, o: InferCallOptions = {}): Promise<InferResponse> {
     return decodeInferResponse(await this.inferEncoded(encodeInferRequest(request), o))
   }
 

@@ -3,10 +3,10 @@ import { isDatatype, type NamedTensor, type Parameter, type Parameters } from '@
 import { MAX_MESSAGE_BYTES, tooLargeMessage } from '../message-bounds.ts'
 import { readContents } from './contents.ts'
 import {
-  type InferRequestParts,
-  type InferResponseParts,
+  type InferResponse,
   NO_PARAMETERS,
-  type StreamResponseParts,
+  type OutgoingRequest,
+  type StreamResponse,
   type TensorMessage,
 } from './infer-message.ts'
 import {
@@ -23,7 +23,7 @@ import {
  * @returns one buffer; each tensor is copied once.
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
  */
-export function encodeInferRequest(request: InferRequestParts): Buffer {
+export function encodeInferRequest(request: OutgoingRequest): Buffer {
   const { modelName, modelVersion = '', id = '', parameters = NO_PARAMETERS, inputs } = request
   const { head, sizeBytes } = encodeHead({ modelName, modelVersion, id, parameters }, inputs)
   const outputs = encodeRequestedOutputs(request.outputs ?? [])
@@ -36,7 +36,7 @@ export function encodeInferRequest(request: InferRequestParts): Buffer {
   return writer.bytes
 }
 
-function encodeRequestedOutputs(outputs: NonNullable<InferRequestParts['outputs']>): Uint8Array {
+function encodeRequestedOutputs(outputs: NonNullable<OutgoingRequest['outputs']>): Uint8Array {
   const writer = new WireWriter(0)
   for (const { name, parameters = NO_PARAMETERS } of outputs) {
     const output = writer.begin(50)
@@ -47,7 +47,7 @@ function encodeRequestedOutputs(outputs: NonNullable<InferRequestParts['outputs'
   return writer.bytes
 }
 
-function finish(decoder: MessageDecoder): InferResponseParts {
+function finish(decoder: MessageDecoder): InferResponse {
   const { modelName, modelVersion, id, rawInputContents } = decoder
   const outputs = decoder.inputs.map((output, i) => toTensor(output, rawInputContents[i]))
   return { modelName, modelVersion, id, parameters: knownParameters(decoder), outputs }
@@ -79,7 +79,7 @@ function toTensor(output: TensorMessage, raw: Uint8Array | undefined): NamedTens
  * @param bytes - viewed: the data of the outputs are views into it unless they came typed.
  * @throws ServeError MALFORMED_MESSAGE for bytes that are no such message or an output without usable data.
  */
-export function decodeInferResponse(bytes: Uint8Array): InferResponseParts {
+export function decodeInferResponse(bytes: Uint8Array): InferResponse {
   const reader = new WireReader(bytes)
   const decoder = new MessageDecoder(RAW_OUTPUTS)
   while (reader.hasMore()) decoder.read(reader)
@@ -87,7 +87,7 @@ export function decodeInferResponse(bytes: Uint8Array): InferResponseParts {
 }
 
 /** Decodes a ModelStreamInferResponse. Views and errors are those of `decodeInferResponse`. */
-export function decodeStreamResponse(bytes: Uint8Array): StreamResponseParts {
+export function decodeStreamResponse(bytes: Uint8Array): StreamResponse {
   const reader = new WireReader(bytes)
   let errorMessage = ''
   let decoder: MessageDecoder | undefined

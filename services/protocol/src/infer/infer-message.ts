@@ -36,7 +36,7 @@ export interface InferRequestMessage {
 }
 
 /** Request that our client sends. Its tensors are always encoded as raw_input_contents. */
-export interface InferRequestParts {
+export interface OutgoingRequest {
   readonly modelName: string
   /** '' for the latest ready version. */
   readonly modelVersion?: string
@@ -48,7 +48,7 @@ export interface InferRequestParts {
 }
 
 /** Response that our server sends, or that our client has decoded. */
-export interface InferResponseParts {
+export interface InferResponse {
   readonly modelName: string
   readonly modelVersion: string
   readonly id: string
@@ -57,9 +57,9 @@ export interface InferResponseParts {
 }
 
 /** One message of a response stream; `errorMessage` is '' unless it reports an error. */
-export interface StreamResponseParts {
+export interface StreamResponse {
   readonly errorMessage: string
-  readonly response?: InferResponseParts
+  readonly response?: InferResponse
 }
 
 export const NO_PARAMETERS: Parameters = new Map()

@@ -1,6 +1,6 @@
 import { WireWriter } from '@tutti/formats'
 import { MAX_MESSAGE_BYTES, tooLargeMessage } from '../message-bounds.ts'
-import type { InferResponseParts } from './infer-message.ts'
+import type { InferResponse } from './infer-message.ts'
 import { encodeHead, RAW_OUTPUTS, USUAL_HEAD_BYTES } from './server-codec.ts'
 
 /** Bytes from which an output is a piece of its own. Smaller outputs are copied, because a further piece costs more. */
@@ -12,7 +12,7 @@ export const LEAST_PIECE_BYTES = 65_536
  *
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
  */
-export function encodeInferResponsePieces(response: InferResponseParts): readonly Uint8Array[] {
+export function encodeInferResponsePieces(response: InferResponse): readonly Uint8Array[] {
   const { head, sizeBytes } = encodeHead(response, response.outputs)
   if (sizeBytes > MAX_MESSAGE_BYTES) throw tooLargeMessage(sizeBytes)
   const pieces: Uint8Array[] = []

@@ -13,7 +13,7 @@ import {
 import { readParameter, readRequestedOutput } from './decode-parameters.ts'
 import {
   type InferRequestMessage,
-  type InferResponseParts,
+  type InferResponse,
   NO_PARAMETERS,
   type RequestedOutputMessage,
   type TensorMessage,
@@ -184,12 +184,12 @@ function readExtents(reader: WireReader, shape: number[]): void {
  * @returns one buffer; each tensor is copied once.
  * @throws ServeError MESSAGE_TOO_LARGE above 2^31 - 1 bytes.
  */
-export function encodeInferResponseFrame(response: InferResponseParts): Buffer {
+export function encodeInferResponseFrame(response: InferResponse): Buffer {
   return toResponseFrame(NOTHING, encodeHead(response, response.outputs), response.outputs)
 }
 
 /** Fields that requests and responses begin with. */
-type Fields = Omit<InferResponseParts, 'outputs'>
+type Fields = Omit<InferResponse, 'outputs'>
 
 /** A message but for its raw contents, and its size with them. */
 interface Head {

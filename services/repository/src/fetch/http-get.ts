@@ -23,13 +23,13 @@ const MAX_TEXT = 16 * 2 ** 20
 
 /** Sends the requests of one fetch. It follows no redirect and decodes nothing: digests are of the bytes as sent. */
 export class HttpClient {
-  readonly #o: Pick<FetchContext, 'bounds' | 'signal'>
+  readonly #context: Pick<FetchContext, 'bounds' | 'signal'>
   /** Absent: that of Node.js. */
   readonly #secureAgent: Agent | undefined
 
   constructor(o: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>) {
     const { ca } = o.credentials
-    this.#o = o
+    this.#context = o
     if (ca === undefined) return
     this.#secureAgent = new Agent({ keepAlive: true, ca: [...getCACertificates(), ca] })
   }
@@ -66,7 +66,7 @@ export class HttpClient {
    * @throws as `get`; ARTIFACT_UNAVAILABLE also for less than 1024 bytes each second.
    */
   async *pieces({ url, body }: StreamedAnswer): AsyncGenerator<Buffer> {
-    const { stallMs } = this.#o.bounds
+    const { stallMs } = this.#context.bounds
     const least = Math.ceil((stallMs / 1000) * SLOWEST)
     let waitedMs = 0
     let bytes = 0
@@ -111,7 +111,7 @@ export class HttpClient {
 
   /** Converts an error of a connection or a body to a ServeError, or to the signal's reason after an abort. */
   toFailure(url: URL, error: unknown): unknown {
-    const { signal } = this.#o
+    const { signal } = this.#context
     if (signal.aborted) return signal.reason
     if (!(error instanceof Error) || error instanceof ServeError) return error
     const text = `'${showUri(url)}' cannot be read: ${describe(error)}`
@@ -123,7 +123,7 @@ export class HttpClient {
     url: URL,
     { method = 'GET', headers, body }: Parameters<HttpClient['send']>[1],
   ): Promise<IncomingMessage> {
-    const { bounds, signal } = this.#o
+    const { bounds, signal } = this.#context
     return new Promise((resolve, reject) => {
       const options = { method, headers: { ...headers, 'accept-encoding': 'identity' }, signal }
       const request =

@@ -58,7 +58,7 @@ const BOUNDS = { ...FETCH_BOUNDS, attempts: 3 }
  */
 export class RepositoryMirror {
   readonly #at: RepositoryUri
-  readonly #o: MirrorOptions
+  readonly #options: MirrorOptions
   readonly #clock: Clock
   readonly #open: OpenBucket
   readonly #stop = new AbortController()
@@ -71,7 +71,7 @@ export class RepositoryMirror {
 
   constructor(at: RepositoryUri, o: MirrorOptions) {
     this.#at = at
-    this.#o = o
+    this.#options = o
     this.#clock = o.clock ?? systemClock
     this.#open = bucketOpener(at, { env: o.env, clock: this.#clock, identity: o.identity })
   }
@@ -144,7 +144,7 @@ export class RepositoryMirror {
     const prefix = `${this.#at.prefix}${name}/`
     const uri = `${this.#at.uri.replace(/\/+$/, '')}/${name}`
     const work = new WorkFolder(join(root, name))
-    const { openTransfer } = this.#o
+    const { openTransfer } = this.#options
     try {
       const copy = this.#copied.get(name)
       // Programs that clean temporary folders take a file here and one there.
@@ -178,7 +178,7 @@ export class RepositoryMirror {
   }
 
   async #reading(read: (at: Look) => Promise<void>): Promise<string> {
-    const { log = silentLogger, temporaryDirectory = tmpdir() } = this.#o
+    const { log = silentLogger, temporaryDirectory = tmpdir() } = this.#options
     try {
       this.#stop.signal.throwIfAborted()
       this.#root = this.#folder(this.#root, temporaryDirectory)

@@ -1,5 +1,5 @@
 import type { CallContext, Span, TraceParent, Tracing } from '@tutti/chassis'
-import type { StepParts } from '@tutti/telemetry'
+import type { StepCallTimes } from '@tutti/telemetry'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 
 /** The span of a client's request to an ensemble. */
@@ -44,7 +44,10 @@ export function startCallSpan(
  * Says where the time of a call went, as children of its span. The step measured its queue and its computation; the rest is the
  * transfer of both ways, which is drawn before them.
  */
-export function addStepParts(span: Span, { transferNs, queueNs, computeNs }: StepParts): void {
+export function addStepCallTimes(
+  span: Span,
+  { transferNs, queueNs, computeNs }: StepCallTimes,
+): void {
   let atMs = 0
   for (const [name, ns] of [
     ['transfer', transferNs],

@@ -5,7 +5,7 @@ import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } fr
 import { type FailedAttempt, retryOrFail, UNWEIGHED } from '@tutti/transport'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 import { outputError } from './call-errors.ts'
-import { addStepParts, startCallSpan } from './call-spans.ts'
+import { addStepCallTimes, startCallSpan } from './call-spans.ts'
 import { acquireMoved, awaitReplica } from './missing-replica.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
 import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
@@ -152,11 +152,11 @@ class Attempt implements ResponseSink {
     const elapsedNs = (this.#dependencies.clock.now() - this.#startedAt) * 1e6
     const labels = { ensemble, step, model: target.entry.name }
     const { metrics, replicaCounts } = this.#dependencies
-    const parts = metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
+    const callTimes = metrics.observeStep(labels, times, elapsedNs, this.#span?.sampledTraceId)
     if (isAnswer && replicaCounts.isCounting)
-      replicaCounts.answered(this.#call, this.#chosen, parts)
+      replicaCounts.answered(this.#call, this.#chosen, callTimes)
     // Only the first response of a stream counts.
-    if (this.#span && !this.#hasResponded) addStepParts(this.#span, parts)
+    if (this.#span && !this.#hasResponded) addStepCallTimes(this.#span, callTimes)
   }
 
   /** Comes before the sink gets the end, so that another attempt finds the place free. */

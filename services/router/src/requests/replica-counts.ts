@@ -1,7 +1,7 @@
 import type { Clock } from '@tutti/chassis'
 import type { ReplicaTotals } from '@tutti/console'
 import type { ServeError } from '@tutti/errors'
-import type { StepParts } from '@tutti/telemetry'
+import type { StepCallTimes } from '@tutti/telemetry'
 
 /** After the last page has read them. */
 const KEPT_MS = 60_000
@@ -40,13 +40,13 @@ export class ReplicaCounts {
     return [...this.#totals.values()]
   }
 
-  answered(call: Called, chosen: Place | undefined, parts: StepParts): void {
+  answered(call: Called, chosen: Place | undefined, times: StepCallTimes): void {
     const totals = chosen && this.#of(call, chosen.replica.address.replica)
     if (totals === undefined) return
     totals.requests += 1
-    totals.queueMs += parts.queueNs / 1e6
-    totals.transferMs += parts.transferNs / 1e6
-    totals.computeMs += parts.computeNs / 1e6
+    totals.queueMs += times.queueNs / 1e6
+    totals.transferMs += times.transferNs / 1e6
+    totals.computeMs += times.computeNs / 1e6
   }
 
   /** An attempt, be it tried again or not. One whose caller has left, or whose hedge has won, says nothing of the replica. */

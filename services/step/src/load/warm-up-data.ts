@@ -9,7 +9,7 @@ import {
   type NamedTensor,
 } from '@tutti/tensor'
 
-export interface WarmUpData {
+export interface WarmUpDataOptions {
   /** Whether the shape gets a leading 1 for the batch; `dims` never has it. */
   readonly hasBatch: boolean
   /** Makes a number, uniform in [0, 1). */
@@ -26,7 +26,7 @@ export interface WarmUpData {
 export async function warmUpInput(
   name: string,
   input: WarmupInput,
-  o: WarmUpData,
+  o: WarmUpDataOptions,
 ): Promise<NamedTensor> {
   const datatype = fromConfigDatatype(input.data_type)
   if (datatype === undefined) {
@@ -45,7 +45,7 @@ async function sampleData(
   name: string,
   input: WarmupInput,
   { datatype, shape }: Pick<NamedTensor, 'datatype' | 'shape'>,
-  o: WarmUpData,
+  o: WarmUpDataOptions,
 ): Promise<Uint8Array> {
   const count = elementCount(shape)
   const { itemSize } = DATATYPES[datatype]

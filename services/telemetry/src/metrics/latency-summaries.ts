@@ -59,11 +59,11 @@ export interface LatencySummariesOptions {
 
 /** The summaries `nv_inference_*_summary_us` of tritonserver's `--metrics-config summary_latencies=true`. */
 export class LatencySummaries {
-  readonly #o: LatencySummariesOptions
+  readonly #options: LatencySummariesOptions
   readonly #models = new SeriesOfModels<ModelSummaries>()
 
   constructor(o: LatencySummariesOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Series appear, unless they are there. @returns counts the successes of a model with these labels. */
@@ -86,7 +86,10 @@ export class LatencySummaries {
   addCache(labels: MetricSeries['labels']): CacheObserver {
     const known = this.#models.find(labels)
     if (known === undefined) throw bug('summaries of a cache come after those of its model')
-    known.cache ??= { hit: new SlidingSamples(this.#o), miss: new SlidingSamples(this.#o) }
+    known.cache ??= {
+      hit: new SlidingSamples(this.#options),
+      miss: new SlidingSamples(this.#options),
+    }
     const { of, cache } = known
     return {
       hit: ({ requestNs, lookupNs }) => {
@@ -113,7 +116,7 @@ export class LatencySummaries {
       name,
       help,
       type: 'summary',
-      series: models.flatMap((m) => find(m)?.series(m.labels, this.#o.quantiles) ?? []),
+      series: models.flatMap((m) => find(m)?.series(m.labels, this.#options.quantiles) ?? []),
     })
     const hasCache = models.some(({ cache }) => cache !== undefined)
     return [
@@ -127,7 +130,7 @@ export class LatencySummaries {
   }
 
   #newSamples(): ModelSummaries['of'] {
-    const made = (): SlidingSamples => new SlidingSamples(this.#o)
+    const made = (): SlidingSamples => new SlidingSamples(this.#options)
     return {
       request: made(),
       queue: made(),

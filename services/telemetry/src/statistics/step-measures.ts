@@ -8,7 +8,7 @@ export interface StepLabels {
 }
 
 /** Where the time of the call of a step went, in nanoseconds. */
-export interface StepParts {
+export interface StepCallTimes {
   /** The transfer of both ways. */
   readonly transferNs: number
   readonly queueNs: number
@@ -26,7 +26,7 @@ export type ObserveStep = (
   times: StepTimes,
   elapsedNs: number,
   traceId?: string,
-) => StepParts
+) => StepCallTimes
 
 /** 0.1 ms to 30 s: a step in the same process takes less than a millisecond, a heavy model seconds. */
 export const BUCKETS_S = [

@@ -7,12 +7,12 @@ export interface ChildTracesOptions extends Pick<ModelTraceOptions, 'levels' | '
 
 /** The traces of the steps of one traced request, and of their steps. */
 export class ChildTraces {
-  readonly #o: ChildTracesOptions
+  readonly #options: ChildTracesOptions
   readonly #budget = new TraceBudget()
   readonly #traces: ModelTrace[] = []
 
   constructor(o: ChildTracesOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** The events of all child traces so far, the newest first, as tritonserver writes them. */
@@ -25,7 +25,7 @@ export class ChildTraces {
     return {
       began: (model, request) => {
         if (this.#budget.isSpent) return { steps: this.under(parentId) }
-        const { nextId, levels, clock } = this.#o
+        const { nextId, levels, clock } = this.#options
         const budget = this.#budget
         const id = nextId()
         const trace = new ModelTrace({ id, parentId, model, request, levels, clock, budget })

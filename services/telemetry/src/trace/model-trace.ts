@@ -37,19 +37,19 @@ export class ModelTrace {
   readonly events: string[] = []
   /** By the clock, in milliseconds. */
   readonly startedAt: number
-  readonly #o: ModelTraceOptions
+  readonly #options: ModelTraceOptions
 
   constructor(o: ModelTraceOptions) {
-    this.#o = o
+    this.#options = o
     this.startedAt = o.clock.now()
   }
 
   get id(): number {
-    return this.#o.id
+    return this.#options.id
   }
 
   begin(): void {
-    const { id, parentId, model, request } = this.#o
+    const { id, parentId, model, request } = this.#options
     if (this.#has('TIMESTAMPS')) {
       const { id: requestId } = request.context
       const named = requestId !== '' && { request_id: requestId }
@@ -67,13 +67,13 @@ export class ModelTrace {
 
   /** Ensembles compute nothing themselves. @param times - absent where nothing was executed. */
   end(times: StepTimes | undefined, atMs: number): void {
-    if (times !== undefined && !this.#o.model.isEnsemble) this.#computed(times)
+    if (times !== undefined && !this.#options.model.isEnsemble) this.#computed(times)
     this.time('REQUEST_END', atMs)
   }
 
   time(name: string, atMs: number): void {
     if (!this.#has('TIMESTAMPS')) return
-    this.#push({ id: this.#o.id, timestamps: [{ name, ns: Math.round(atMs * 1e6) }] })
+    this.#push({ id: this.#options.id, timestamps: [{ name, ns: Math.round(atMs * 1e6) }] })
   }
 
   #computed(times: StepTimes): void {
@@ -88,17 +88,17 @@ export class ModelTrace {
   #tensors(activity: string, tensors: readonly NamedTensor[]): void {
     if (!this.#has('TENSORS')) return
     for (const tensor of tensors) {
-      if (this.#o.budget.isSpent) return
-      this.#push({ id: this.#o.id, activity, tensor: tracedTensor(tensor) })
+      if (this.#options.budget.isSpent) return
+      this.#push({ id: this.#options.id, activity, tensor: tracedTensor(tensor) })
     }
   }
 
   #has(level: TraceLevel): boolean {
-    return this.#o.levels.includes(level)
+    return this.#options.levels.includes(level)
   }
 
   #push(event: object): void {
     const text = JSON.stringify(event)
-    if (this.#o.budget.take(text)) this.events.push(text)
+    if (this.#options.budget.take(text)) this.events.push(text)
   }
 }

@@ -12,14 +12,14 @@ export interface TraceFileOptions {
  * complete. A disk that fails loses traces, not requests.
  */
 export class TraceFile {
-  readonly #o: TraceFileOptions
+  readonly #options: TraceFileOptions
   #open: { readonly descriptor: number; readonly frequency: number } | undefined
   #index = 0
   /** Traces in the open file. */
   #written = 0
 
   constructor(o: TraceFileOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /**
@@ -35,7 +35,7 @@ export class TraceFile {
       this.#written += 1
       if (this.#written === frequency) this.#end()
     } catch (error) {
-      this.#o.log.warn('trace not written', { error })
+      this.#options.log.warn('trace not written', { error })
     }
   }
 
@@ -44,12 +44,12 @@ export class TraceFile {
     try {
       this.#end()
     } catch (error) {
-      this.#o.log.warn('trace not written', { error })
+      this.#options.log.warn('trace not written', { error })
     }
   }
 
   #begin(frequency: number) {
-    const { path } = this.#o
+    const { path } = this.#options
     const name = frequency === 0 ? path : `${path}.${this.#index++}`
     return { descriptor: openSync(name, 'w'), frequency }
   }

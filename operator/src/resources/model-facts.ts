@@ -3,7 +3,7 @@ import { childName } from './names.ts'
 import type { StepPodSettings } from './step-settings.ts'
 
 /** The facts from which the children of a Model are built. */
-export interface ModelParts {
+export interface ModelFacts {
   /** Name of the Model, its metadata.name. */
   readonly name: string
   readonly namespace: string
@@ -17,13 +17,13 @@ export interface ModelParts {
   readonly credentialsDigest?: string
 }
 
-export function toModelParts(o: {
+export function toModelFacts(o: {
   readonly name: string
   readonly namespace: string
   readonly spec: ModelSpec
   readonly settings: StepPodSettings
   readonly credentialsDigest?: string
-}): ModelParts {
+}): ModelFacts {
   const { name, spec } = o
   const modelName = modelNameOf({ metadata: { name }, spec })
   return { ...o, modelName, childName: childName(name, 'step') }
