@@ -9,7 +9,7 @@ import type { InferRequest, NamedTensor } from '@tutti/tensor'
 import { PoisonedMemory } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { toMessageFrame } from './methods/method.ts'
+import { toFrame } from './methods/method.ts'
 import { openTestServer, type TestServer } from './testing/test-server.ts'
 
 const LARGE_BYTES = 65_536
@@ -154,7 +154,7 @@ async function begin(...args: Parameters<typeof send>): Promise<ReturnType<typeo
   return sent
 }
 
-const FRAME = toMessageFrame(encodeInferRequest(ask([100_000, 300_000])))
+const FRAME = toFrame(encodeInferRequest(ask([100_000, 300_000])))
 
 await t.test('what a request has that does not come to its end is given back', async (t) => {
   const ends = ['reset', 'destroy', 'end', 'more'] as const

@@ -5,7 +5,7 @@ import { deflateSync } from 'node:zlib'
 import { decodeStreamResponse, encodeInferRequest, inferenceServices } from '@tutti/protocol'
 import t from 'tap'
 import { MessageReader } from './call/message-reader.ts'
-import { toMessageFrame } from './methods/method.ts'
+import { toFrame } from './methods/method.ts'
 import { openTestServer } from './testing/test-server.ts'
 
 await t.test('a stream that ends within a message ends with a reason', async (t) => {
@@ -60,7 +60,7 @@ await t.test('compressed and plain requests of a stream keep their order', async
     const ids = Array.from({ length: 200 }, (_, i) => String(i))
     const frames = ids.map((id, i) => {
       const message = encodeInferRequest({ modelName: 'm', id, inputs: [] })
-      const frame = toMessageFrame(i % 2 === 0 ? message : deflateSync(message))
+      const frame = toFrame(i % 2 === 0 ? message : deflateSync(message))
       frame[0] = i % 2
       return frame
     })

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { toMessageFrame } from '../methods/method.ts'
-import { type FramedMessage, GRPC_HEADER_BYTES, MessageReader } from './message-reader.ts'
+import { toFrame } from '../methods/method.ts'
+import { FRAME_HEADER_BYTES, type FramedMessage, MessageReader } from './message-reader.ts'
 
 const MAX_BYTES = 10_000
 
@@ -17,7 +17,7 @@ function readAll(reader: MessageReader, pieces: readonly Buffer[], mayTake = tru
   for (const piece of pieces) {
     const read = Buffer.from(piece)
     reader.add(read)
-    if (mayTake) frames.push(...takeAll(reader).map(({ message }) => toMessageFrame(message)))
+    if (mayTake) frames.push(...takeAll(reader).map(({ message }) => toFrame(message)))
     reader.keep()
     read.fill(0xaa)
   }
@@ -37,7 +37,7 @@ await t.test('messages are the same, however their stream is cut', async (t) => 
   fc.assert(
     fc.property(messages, places, (sent, cuts) => {
       const reader = new MessageReader(MAX_BYTES)
-      const frames = sent.map(toMessageFrame)
+      const frames = sent.map(toFrame)
       t.strictSame(readAll(reader, cut(Buffer.concat(frames), cuts)), frames)
       t.equal(reader.pendingBytes, 0)
     }),
@@ -48,7 +48,7 @@ await t.test('pieces may come before earlier frames are taken', async (t) => {
   fc.assert(
     fc.property(messages, places, (sent, cuts) => {
       const reader = new MessageReader(MAX_BYTES)
-      const frames = sent.map(toMessageFrame)
+      const frames = sent.map(toFrame)
       readAll(reader, cut(Buffer.concat(frames), cuts), false)
       t.strictSame(readAll(reader, [Buffer.alloc(0)]), frames)
     }),
@@ -58,7 +58,7 @@ await t.test('pieces may come before earlier frames are taken', async (t) => {
 await t.test('a message of many small pieces costs no more for each than a large one', (t) => {
   // With a time that grows with the square of their number this takes minutes.
   const message = Buffer.alloc(400_000, 7)
-  const frame = toMessageFrame(message)
+  const frame = toFrame(message)
   const pieces = Array.from(frame, (_, at) => frame.subarray(at, at + 1))
   t.same(readAll(new MessageReader(2 ** 20), pieces), [frame])
   t.end()
@@ -66,7 +66,7 @@ await t.test('a message of many small pieces costs no more for each than a large
 
 await t.test('large messages are the same, taken at once or late', async (t) => {
   const frames = [3_000_000, 10, 2_000_000, 1_500_000].map((size, i) =>
-    toMessageFrame(Buffer.alloc(size, i + 1)),
+    toFrame(Buffer.alloc(size, i + 1)),
   )
   const bytes = Buffer.concat(frames)
   const places = Array.from({ length: 65 }, (_, i) => i * 100_003)
@@ -94,17 +94,17 @@ await t.test('a length over the bound is refused as soon as its header is there'
 await t.test('a length that is only claimed takes no memory', async (t) => {
   const size = 2 ** 31 - 1
   const reader = new MessageReader(size)
-  const header = Buffer.alloc(GRPC_HEADER_BYTES)
+  const header = Buffer.alloc(FRAME_HEADER_BYTES)
   header.writeUInt32BE(size, 1)
   const before = process.memoryUsage().arrayBuffers
   t.same(readAll(reader, [header, Buffer.alloc(1000)]), [])
   t.ok(process.memoryUsage().arrayBuffers - before < 2 ** 20)
-  t.equal(reader.pendingBytes, GRPC_HEADER_BYTES + 1000)
+  t.equal(reader.pendingBytes, FRAME_HEADER_BYTES + 1000)
 })
 
 await t.test('what has come of a frame is told', async (t) => {
   const reader = new MessageReader(MAX_BYTES)
-  const frame = toMessageFrame(Buffer.from('message'))
+  const frame = toFrame(Buffer.from('message'))
   readAll(reader, [Buffer.concat([frame, frame.subarray(0, 7)])])
   t.equal(reader.pendingBytes, 7)
   t.strictSame(readAll(reader, [frame.subarray(7)]), [frame])

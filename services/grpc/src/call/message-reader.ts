@@ -5,7 +5,7 @@ import type { ApartTensors } from './apart-tensors.ts'
 import { ArrivingMessage } from './arriving-message.ts'
 
 /** Bytes of the header before each gRPC message: one byte of flags, four bytes of the message's length. */
-export const GRPC_HEADER_BYTES = 5
+export const FRAME_HEADER_BYTES = 5
 const EMPTY = Buffer.alloc(0)
 
 /** The receiver of the messages of one call. An error that a method throws fails the call. */
@@ -36,7 +36,7 @@ export interface FramedMessage {
 export class MessageReader {
   readonly #maxBytes: number
   readonly #memory: TensorMemory | undefined
-  readonly #header = Buffer.alloc(GRPC_HEADER_BYTES)
+  readonly #header = Buffer.alloc(FRAME_HEADER_BYTES)
   #headerBytes = 0
   /** The message that is coming, once its header is there. */
   #coming: ArrivingMessage | undefined
@@ -108,9 +108,9 @@ export class MessageReader {
   }
 
   #addToHeader(at: number): number {
-    const end = Math.min(this.#source.byteLength, at + GRPC_HEADER_BYTES - this.#headerBytes)
+    const end = Math.min(this.#source.byteLength, at + FRAME_HEADER_BYTES - this.#headerBytes)
     this.#headerBytes += this.#source.copy(this.#header, this.#headerBytes, at, end)
-    if (this.#headerBytes < GRPC_HEADER_BYTES) return end
+    if (this.#headerBytes < FRAME_HEADER_BYTES) return end
     const length = this.#header.readUInt32BE(1)
     if (length > this.#maxBytes) {
       const text = `message has ${length} bytes, want at most ${this.#maxBytes} (--grpc-max-message-size)`
@@ -125,7 +125,7 @@ export class MessageReader {
   #complete({ bytes, apart }: ArrivingMessage): FramedMessage {
     this.#coming = undefined
     this.#headerBytes = 0
-    this.#pendingBytes -= GRPC_HEADER_BYTES + this.#header.readUInt32BE(1)
+    this.#pendingBytes -= FRAME_HEADER_BYTES + this.#header.readUInt32BE(1)
     return { flags: this.#header.readUInt8(), message: bytes, apart }
   }
 }

@@ -15,7 +15,7 @@ import { ANSWER_HEADERS, OK_TRAILERS, respondOnlyTrailers, toTrailers } from './
 import { CallReader, type CallReaderOptions } from './call-reader.ts'
 import { endIfStuck } from './end-if-stuck.ts'
 import type { GrpcLog } from './log-events.ts'
-import { GRPC_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
+import { FRAME_HEADER_BYTES, type MessageReceiver, notOneMessage } from './message-reader.ts'
 
 export interface ServerCallOptions extends Pick<CallReaderOptions, 'maxMessageBytes' | 'memory'> {
   readonly stream: ServerStream
@@ -55,7 +55,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   reading: AdmissionTicket
   /** Ticket of responses that the client has not taken yet; equal to `ticket` until `splitTicket`. */
   unread: AdmissionTicket
-  readonly #options: ServerCallOptions
+  readonly #o: ServerCallOptions
   /** The reader of all pieces from the first one that is not exactly one message; undefined before that. */
   reader: CallReader | undefined
   #receiver: MessageReceiver | undefined
@@ -70,7 +70,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   #onClose: (() => void) | undefined
 
   constructor(o: ServerCallOptions) {
-    this.#options = o
+    this.#o = o
     this.stream = o.stream
     this.answer = o.stream
     this.headers = o.stream.headers
@@ -81,7 +81,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   }
 
   get socket(): Socket {
-    return this.#options.socket
+    return this.#o.socket
   }
 
   /** Time of the clock, in ms, since which an answer or response waits for the client; undefined while none waits. */
@@ -116,7 +116,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   /** Begins a request of a stream. */
   openRequest(): ClientRequest {
-    return this.#options.requests.open(this.context.trace)
+    return this.#o.requests.open(this.context.trace)
   }
 
   /** Begins the one request of the call, which ends with the call's status. */
@@ -151,9 +151,9 @@ export class ServerCall implements StreamHandler, WaitingCall {
     try {
       if (this.reader !== undefined || !isPlainMessage(piece, this.maxMessageBytes))
         return this.#slowReader(receiver).add(piece)
-      this.chargeRead(piece.byteLength - GRPC_HEADER_BYTES)
+      this.chargeRead(piece.byteLength - FRAME_HEADER_BYTES)
       if (this.isOver) return
-      receiver.receive(ownCopy(piece.subarray(GRPC_HEADER_BYTES)))
+      receiver.receive(ownCopy(piece.subarray(FRAME_HEADER_BYTES)))
     } catch (error) {
       this.fail(ServeError.from(error))
     }
@@ -171,7 +171,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   #slowReader(receiver: MessageReceiver): CallReader {
     const encoding = this.headers['grpc-encoding'] ?? 'identity'
-    this.reader ??= new CallReader({ ...this.#options, call: this, receiver, encoding })
+    this.reader ??= new CallReader({ ...this.#o, call: this, receiver, encoding })
     return this.reader
   }
 
@@ -233,7 +233,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   /** Sets `offeredAt` to now: a response waits for the client, or the client has taken one of several. */
   offer(): void {
-    if (!this.#isClosed) this.#offeredAt = this.#options.clock.now()
+    if (!this.#isClosed) this.#offeredAt = this.#o.clock.now()
   }
 
   /** Notes that the client has taken all responses so far. An answered stream still waits for the client to take its end. */
@@ -273,23 +273,20 @@ export class ServerCall implements StreamHandler, WaitingCall {
   }
 
   logFailure(error: ServeError, id: string): void {
-    this.#options.log.callFailed(String(this.headers[':path']), error, {
-      id,
-      trace: this.context.trace,
-    })
+    this.#o.log.callFailed(String(this.headers[':path']), error, { id, trace: this.context.trace })
   }
 
   /** Ends the call from outside, unless it was answered: deadline, overload, shutdown. Its work is told to stop. */
   fail(error: ServeError): void {
     if (this.isOver) return
     this.#answered()
-    this.#options.scope.cancel(error)
+    this.#o.scope.cancel(error)
     this.#sendError(error)
   }
 
   /** Resets the stream: its client takes nothing, so it could not be told why. */
   cutOff(error: ServeError): void {
-    this.#options.scope.cancel(error)
+    this.#o.scope.cancel(error)
     // Clients of gRPC read this code as RESOURCE_EXHAUSTED.
     this.stream.reset(ErrorCode.enhanceYourCalm)
   }
@@ -298,7 +295,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   endWaiting(error: ServeError): void {
     if (this.stream.hasResponded) {
       this.cutOff(error)
-      return endIfStuck(this.#options)
+      return endIfStuck(this.#o)
     }
     this.fail(error)
     this.#receiver = undefined
@@ -311,14 +308,14 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.#isClosed = true
     if (!this.#isAnswered) {
       const cancelled = new ServeError('CANCELLED', 'the client cancelled the request')
-      this.#options.scope.cancel(cancelled)
+      this.#o.scope.cancel(cancelled)
       this.#request?.left(this.context.deadlineAt, cancelled)
     }
-    this.#options.scope.close()
+    this.#o.scope.close()
     this.#closeTickets()
     this.reader?.close()
     this.#onClose?.()
-    this.#options.onClosed(this)
+    this.#o.onClosed(this)
   }
 
   #closeTickets(): void {
@@ -369,7 +366,7 @@ class OnlyMessage implements MessageReceiver {
 
 /** Whether a piece is one whole frame of no more than `maxBytes` that is not compressed. */
 function isPlainMessage(piece: Buffer, maxBytes: number): boolean {
-  if (piece.byteLength < GRPC_HEADER_BYTES || piece[0] !== 0) return false
+  if (piece.byteLength < FRAME_HEADER_BYTES || piece[0] !== 0) return false
   const length = piece.readUInt32BE(1)
-  return length <= maxBytes && piece.byteLength === GRPC_HEADER_BYTES + length
+  return length <= maxBytes && piece.byteLength === FRAME_HEADER_BYTES + length
 }

@@ -48,7 +48,7 @@ export interface ServerCallsOptions {
 
 /** All calls of one server that are not over. */
 export class ServerCalls implements Iterable<ServerCall> {
-  readonly #options: ServerCallsOptions
+  readonly #o: ServerCallsOptions
   readonly #methods: ReadonlyMap<string | undefined, Method>
   /** In no order: no Set, as docs/decisions/no-sets-of-requests.md says. */
   readonly #calls: ServerCall[] = []
@@ -58,7 +58,7 @@ export class ServerCalls implements Iterable<ServerCall> {
   #isStopping = false
 
   constructor(o: ServerCallsOptions) {
-    this.#options = o
+    this.#o = o
     this.#pools = {
       request: o.admission,
       control: new Admission(CONTROL_BOUNDS, undefined, o.admission.ended),
@@ -78,8 +78,7 @@ export class ServerCalls implements Iterable<ServerCall> {
       const path = headers[':path']
       method = this.#methods.get(path)
       const selected =
-        this.#options.select?.({ headers, path, group: method?.group, socket }) ??
-        this.#options.backend
+        this.#o.select?.({ headers, path, group: method?.group, socket }) ?? this.#o.backend
       const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
       if (method === undefined) throw unknownMethod(path)
       const call = this.#open({ stream, socket, backend }, method)
@@ -88,8 +87,7 @@ export class ServerCalls implements Iterable<ServerCall> {
     } catch (thrown) {
       const error = ServeError.from(thrown)
       respondOnlyTrailers(stream, error)
-      if (method?.group === 'inference')
-        this.#options.requests.open(readTrace(headers)).ended(error)
+      if (method?.group === 'inference') this.#o.requests.open(readTrace(headers)).ended(error)
     }
   };
 
@@ -111,7 +109,7 @@ export class ServerCalls implements Iterable<ServerCall> {
 
   #open(of: Pick<ServerCall, 'stream' | 'socket' | 'backend'>, method: Method): ServerCall {
     const { headers } = of.stream
-    const { clock, admission, maxMessageBytes, requests, log } = this.#options
+    const { clock, admission, maxMessageBytes, requests, log } = this.#o
     const timeout = headers['grpc-timeout']
     const ticket = this.#pools[method.admission].open(of.socket, of.backend.share)
     const scope = openCallScope({

@@ -7,7 +7,7 @@ import { inflateMessage } from '../call/inflate.ts'
 import { type FramedMessage, MessageReader } from '../call/message-reader.ts'
 import { openTestServer } from '../testing/test-server.ts'
 import { type CompressionLevel, compressAnswers } from './compressed-answers.ts'
-import { toMessageFrame } from './method.ts'
+import { toFrame } from './method.ts'
 
 const ZEROS = new Uint8Array(100_000)
 const { ModelInfer, ModelStreamInfer } = inferenceServices().inference
@@ -42,7 +42,7 @@ async function open(t: Test, compressionLevel: CompressionLevel) {
       headers = { ...headers, ...given }
     })
     const asked = models.map((modelName) => encodeInferRequest({ modelName, inputs: [] }))
-    stream.end(Buffer.concat(asked.map(toMessageFrame)))
+    stream.end(Buffer.concat(asked.map(toFrame)))
     const reader = new MessageReader(2 ** 22)
     const framed: FramedMessage[] = []
     for await (const piece of stream) {
@@ -107,7 +107,7 @@ function callWithoutClient(messages: readonly Uint8Array[]) {
   }
   const call = { headers: { 'grpc-accept-encoding': 'gzip' }, stream }
   const serve = compressAnswers(({ answer }) => {
-    for (const message of messages) answer.write(toMessageFrame(message))
+    for (const message of messages) answer.write(toFrame(message))
     answer.end(OK_TRAILERS)
   }, 'high')
   Reflect.apply(serve, undefined, [call, {}])
@@ -115,7 +115,7 @@ function callWithoutClient(messages: readonly Uint8Array[]) {
 }
 
 await t.test('what a client that has left would have got is not compressed', async (t) => {
-  const whole = toMessageFrame(ZEROS).byteLength
+  const whole = toFrame(ZEROS).byteLength
   const calls = Array.from({ length: 8 }, () => callWithoutClient([ZEROS, ZEROS]))
   // The first four begin at once.
   for (let turns = 0; turns < 5; turns++) await Promise.resolve()

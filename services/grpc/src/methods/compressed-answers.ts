@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { deflate, gzip } from 'node:zlib'
 import type { FieldBlock, ServerStream } from '@tutti/http2'
 import { toCompressedHeaders } from '../call/answer-headers.ts'
-import { GRPC_HEADER_BYTES } from '../call/message-reader.ts'
+import { FRAME_HEADER_BYTES } from '../call/message-reader.ts'
 import type { AnswerStream } from '../call/server-call.ts'
 import type { Handler } from './method.ts'
 
@@ -104,12 +104,12 @@ async function compressFrame(
   level: number,
 ): Promise<Uint8Array> {
   const encode = ENCODERS.get(encoding)
-  const message = await encode?.(frame.subarray(GRPC_HEADER_BYTES), { level }).catch(
+  const message = await encode?.(frame.subarray(FRAME_HEADER_BYTES), { level }).catch(
     () => undefined,
   )
-  if (message === undefined || message.byteLength + GRPC_HEADER_BYTES >= frame.byteLength)
+  if (message === undefined || message.byteLength + FRAME_HEADER_BYTES >= frame.byteLength)
     return frame
-  const header = Buffer.alloc(GRPC_HEADER_BYTES, 1)
+  const header = Buffer.alloc(FRAME_HEADER_BYTES, 1)
   header.writeUInt32BE(message.byteLength, 1)
   return Buffer.concat([header, message])
 }

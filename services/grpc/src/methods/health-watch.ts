@@ -2,7 +2,7 @@ import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { InferenceBackend } from '@tutti/serving'
 import type { ServerCall } from '../call/server-call.ts'
-import { type Handler, type MethodDefinition, toMessageFrame } from './method.ts'
+import { type Handler, type MethodDefinition, toFrame } from './method.ts'
 import { SentResponses } from './sent-responses.ts'
 
 /** How late a client hears of a change at most. */
@@ -69,7 +69,7 @@ export class HealthWatches {
   #send(watch: Watch, state: State): void {
     const { call, definition, sent } = watch
     if (call.isOver || call.offeredAt !== undefined || state === watch.state) return
-    const frame = toMessageFrame(definition.responseSerialize({ status: state }))
+    const frame = toFrame(definition.responseSerialize({ status: state }))
     call.charge(frame.byteLength)
     sent.send(frame)
     watch.state = state

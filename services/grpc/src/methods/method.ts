@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { checkFieldCount } from '@tutti/protocol'
 import type { AdmissionClass, ApiGroup, InferenceBackend } from '@tutti/serving'
 import type { TensorMemory } from '@tutti/tensor'
-import { GRPC_HEADER_BYTES } from '../call/message-reader.ts'
+import { FRAME_HEADER_BYTES } from '../call/message-reader.ts'
 import type { ServerCall } from '../call/server-call.ts'
 
 /** The definition of a method in a service definition of grpc-js, as far as a server needs it. */
@@ -55,7 +55,7 @@ export function unary(answer: UnaryMethod['answer']): Handler {
   const run = async (call: ServerCall, definition: MethodDefinition, bytes: Buffer) => {
     try {
       const response = await answer(deserialize(definition, bytes), call)
-      call.end([toMessageFrame(definition.responseSerialize(response))])
+      call.end([toFrame(definition.responseSerialize(response))])
     } catch (error) {
       call.refuse(ServeError.from(error))
     }
@@ -71,7 +71,7 @@ export function atOnce(answer: (call: ServerCall) => object): Handler {
   return (call, definition) => {
     const run = (): void => {
       try {
-        call.end([toMessageFrame(definition.responseSerialize(answer(call)))])
+        call.end([toFrame(definition.responseSerialize(answer(call)))])
       } catch (error) {
         call.refuse(ServeError.from(error))
       }
@@ -92,11 +92,11 @@ export function requireLive(backend: InferenceBackend): void {
 }
 
 /** Puts the header of a frame before a message. Copies. */
-export function toMessageFrame(message: Uint8Array): Buffer {
-  const frame = Buffer.allocUnsafe(GRPC_HEADER_BYTES + message.byteLength)
+export function toFrame(message: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + message.byteLength)
   frame[0] = 0
   frame.writeUInt32BE(message.byteLength, 1)
-  frame.set(message, GRPC_HEADER_BYTES)
+  frame.set(message, FRAME_HEADER_BYTES)
   return frame
 }
 

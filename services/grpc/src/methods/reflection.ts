@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { type Reflection, readReflection } from '@tutti/protocol'
 import type { MessageReceiver } from '../call/message-reader.ts'
 import type { ServerCall } from '../call/server-call.ts'
-import { deserialize, type Method, type MethodDefinition, toMessageFrame } from './method.ts'
+import { deserialize, type Method, type MethodDefinition, toFrame } from './method.ts'
 import { SentResponses } from './sent-responses.ts'
 
 /** A request is a name. */
@@ -70,7 +70,7 @@ class ReflectionCall implements MessageReceiver {
       original_request: request,
       ...answer(request, this.#reflection),
     }
-    const frame = toMessageFrame(this.#definition.responseSerialize(response))
+    const frame = toFrame(this.#definition.responseSerialize(response))
     call.charge(frame.byteLength)
     this.#sent.send(frame)
     call.release(bytes.byteLength)

@@ -9,7 +9,7 @@ import {
   type Handler,
   type Method,
   type MethodDefinition,
-  toMessageFrame,
+  toFrame,
   toMethods,
   unary,
 } from '../../methods/method.ts'
@@ -46,7 +46,7 @@ function send(
   definition: MethodDefinition,
   size: number,
 ): Promise<void> | undefined {
-  sent.send(toMessageFrame(definition.responseSerialize(payload(size))))
+  sent.send(toFrame(definition.responseSerialize(payload(size))))
   return sent.ready()
 }
 
@@ -55,7 +55,7 @@ const unaryCall: Handler = (call, definition) =>
     const request = deserialize(definition, bytes) as SimpleRequest
     const error = request.response_status && statusError(request.response_status)
     if (error) return call.refuse(error)
-    call.end([toMessageFrame(definition.responseSerialize(payload(request.response_size)))])
+    call.end([toFrame(definition.responseSerialize(payload(request.response_size)))])
   })
 
 /** Answers a request with its responses, at their intervals. */
@@ -95,8 +95,7 @@ const streamingInputCall: Handler = (call, definition) => {
       size += payload.body.byteLength
       call.release(bytes.byteLength)
     },
-    end: () =>
-      call.end([toMessageFrame(definition.responseSerialize({ aggregated_payload_size: size }))]),
+    end: () => call.end([toFrame(definition.responseSerialize({ aggregated_payload_size: size }))]),
   })
 }
 
