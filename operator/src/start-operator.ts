@@ -34,7 +34,7 @@ export interface OperatorOptions extends Omit<StartOptions<typeof OPERATOR_FLAGS
   readonly clock?: Clock
 }
 
-/** To the API server. */
+/** User agent in requests to the API server. */
 const USER_AGENT = `tutti-operator/${manifest.version}`
 
 /**

@@ -2,7 +2,7 @@ import { SITE } from '@tutti/errors'
 import { z } from 'zod'
 import { KINDS, VERSION } from './crds.ts'
 
-/** Where the files are published, so that they have one address for good. */
+/** Folder at which the files are published. Their addresses never change. */
 const BASE = `${SITE}/schemas/${VERSION}`
 
 /**

@@ -55,7 +55,7 @@ interface Taken {
 }
 
 const AGAIN_MS = 60_000
-/** After the first time; twice as long after each further one. Long enough for a person who scales by hand to see it. */
+/** Wait after the first time; twice as long after each further one. A person who scales by hand sees it. */
 const FIRST_WAIT_MS = 20_000
 const LONGEST_WAIT_MS = 3_600_000
 

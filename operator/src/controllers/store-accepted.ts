@@ -46,7 +46,7 @@ export interface StoreOptions {
   readonly signal: AbortSignal
 }
 
-/** Beside what is needed, so that a rollback finds them. */
+/** Number of revisions that are kept beyond those in use, so that a rollback finds them. */
 const HISTORY = 3
 
 export interface StoredRevisions {
@@ -178,7 +178,10 @@ function labelsOf(owner: Owner): Readonly<Record<string, string>> {
   return { ...MANAGED_BY, 'app.kubernetes.io/instance': instance, ...kindLabels(owner) }
 }
 
-/** By which a kind's ControllerRevisions are found: `tutti.dev/model` and `tutti.dev/ensemble` name the owner. */
+/**
+ * Returns the labels by which the ControllerRevisions of an owner are found: `tutti.dev/model` and `tutti.dev/ensemble` name the
+ * owner.
+ */
 function kindLabels({ resource, object }: Owner): Readonly<Record<string, string>> {
   const kind = resource.kind.toLowerCase()
   return { [ACCEPTED_LABEL]: kind, [`tutti.dev/${kind}`]: object.metadata.name }

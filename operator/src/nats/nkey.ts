@@ -65,7 +65,7 @@ function readSeed(seed: string): Nkey | undefined {
   }
 }
 
-/** In characters: 35 bytes in base32, without bits that are over. */
+/** Characters of a public key: 35 bytes in base32. */
 const PUBLIC_LENGTH = 56
 
 /** True if `text` is a valid public key of this role. */

@@ -55,7 +55,7 @@ export interface SystemLinkOptions {
 }
 
 const ANSWER_MS = 5_000
-/** For the answers of all servers: nothing says how many there are. */
+/** Time to wait for the answers of all servers, because nothing says how many servers there are. */
 const GATHER_MS = 1_000
 /** A connection ends then, and the next one has a new user. */
 const USER_LIFETIME_MS = 86_400_000

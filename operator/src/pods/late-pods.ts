@@ -5,7 +5,7 @@ import { areContainersReady, isAlive, type PodState } from './pod-state.ts'
 
 /** A pod that is not ready within this time may wait for something that events alone tell. */
 const LATE_MS = 10_000
-/** Its events are read again once it has waited a quarter longer, between these bounds. */
+/** Bounds of the wait before the events of a late pod are read again: a quarter of the time that it has waited. */
 const SHORTEST_MS = 10_000
 const LONGEST_MS = 120_000
 /** Pods of one owner whose events are read: they wait for the same as a rule. */
@@ -25,7 +25,7 @@ interface Known {
 export class LatePods {
   readonly #client: Pick<Client, 'list'>
   readonly #clock: Pick<Clock, 'epochMs'>
-  /** By uid of the pod. */
+  /** Events that were read last, by the uid of the pod. */
   readonly #known = new LruMap<Known>(MOST_KNOWN)
 
   constructor(o: {

@@ -54,7 +54,7 @@ export interface PodClientOptions {
 
 const MIB = 2 ** 20
 
-/** Where all our processes answer the operator. */
+/** Port at which all processes of Tutti answer the operator. */
 const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
@@ -100,7 +100,10 @@ function toSilent(place: JsonPlace, timeoutMs: number): ServeError {
   return failureAt(place, 'DEADLINE_EXCEEDED', `no answer within ${timeoutMs} ms`)
 }
 
-/** Not the pod's fault: the next look asks it before those that were asked and silent. */
+/**
+ * Makes the error of a pod that was not asked. This is not the pod's fault, so the next look asks it before pods that were
+ * silent.
+ */
 function toUnasked(place: JsonPlace, timeoutMs: number): ServeError {
   const problem = `not asked within ${timeoutMs} ms, as others of the namespace do not answer`
   return failureAt(place, 'OVERLOADED', problem)
@@ -111,13 +114,13 @@ interface Question<T> {
   readonly path: string
   /** Most bytes of the answer. One process asks for all namespaces, and an answer may be anything. */
   readonly maxBytes: number
-  /** In it, as parseBoundedJson counts: the checks of so many take 0.2 s at the worst. */
+  /** Most values in the answer, as parseBoundedJson counts them. To check so many takes 0.2 s at worst. */
   readonly maxValues: number
   readonly parse: (json: unknown) => T
 }
 
 const SERVED = '/tutti/v1/served'
-/** Some ten thousand models, of eight values each. */
+/** Question to a router. Its bounds allow some ten thousand models of eight values each. */
 const SERVED_BY_ROUTER: Question<ServedByRouter> = {
   of: 'router',
   path: SERVED,
@@ -125,7 +128,7 @@ const SERVED_BY_ROUTER: Question<ServedByRouter> = {
   maxValues: 2 ** 18,
   parse: parseServedByRouter,
 }
-/** More than a ControllerRevision can hold, and 100,000 labels. */
+/** Question to a step. Its bounds exceed what a ControllerRevision can hold, with 100,000 labels. */
 const SERVED_BY_STEP: Question<StepDescription> = {
   of: 'step',
   path: SERVED,

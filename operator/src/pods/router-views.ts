@@ -31,7 +31,7 @@ export interface RouterViewsOptions {
 interface Answer {
   readonly view: RouterView
   readonly at: number
-  /** When the router itself said it: before `at`, if it did not answer since. */
+  /** Time at which the router itself said it: before `at` if the router has not answered since. */
   readonly saidAt: number
   /** Digest of the answer, to tell changes. */
   readonly digest: string
@@ -65,7 +65,7 @@ export class RouterViews implements ManagedController {
   /** Routers that said something else since the last poll, in a poll or not. */
   readonly #changed = new Set<string>()
   readonly #limiter = new KeyedLimiter({ total: NAMESPACES_AT_ONCE })
-  /** By namespace. */
+  /** Running polls, by namespace. */
   readonly #polls = new Map<string, Promise<void>>()
   readonly #closing = new AbortController()
   #stopTimer: () => void = () => {}

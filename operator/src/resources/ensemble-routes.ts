@@ -73,8 +73,8 @@ function buildIngress(
 }
 
 /**
- * In KServe's shape: gRPC by its path, REST for the rest. Without limits of time, as streams have none; a request's own is the
- * router's business.
+ * Builds an HTTPRoute of KServe's shape: gRPC by its path, REST for the rest. It sets no timeout, as streams have none; the router
+ * keeps the timeout of each request.
  */
 function buildHttpRoute(
   { name, namespace }: EnsembleExposure,

@@ -8,7 +8,7 @@ import type { StepPodSettings } from './step-settings.ts'
 export const MODEL_DIRECTORY = '/models/model'
 const MODELS = '/models'
 const CREDENTIALS = '/var/run/tutti/credentials'
-/** Where an image, which may have its model anywhere, gets the volume. */
+/** Path at which the container of an image gets the volume. The image may have its model anywhere. */
 const COPIED = '/var/run/tutti/model'
 const VOLUME = 'model'
 
@@ -35,8 +35,8 @@ export function buildArtifactParts(spec: ModelSpec, settings: StepPodSettings): 
 }
 
 /**
- * It runs an image that is not ours, with that image's `cp` alone. After a node restarts it runs again: it follows links, and replaces
- * files that it may not write. Kubernetes decides by the tag when to pull.
+ * Builds the init container that copies the model. It runs an image that is not ours, with that image's `cp` alone. After a node
+ * restarts it runs again: it follows links, and replaces files that it may not write. Kubernetes decides by the tag when to pull.
  */
 function buildCopy(
   spec: ModelSpec,
@@ -105,7 +105,10 @@ function buildFetch(o: {
   }
 }
 
-/** Those of the container that serves, without its devices: a quota of the namespace wants some for every container. */
+/**
+ * Returns the resources of the serving container without its devices. A quota of the namespace may want resources of every
+ * container.
+ */
 function toFetchResources({ resources }: ModelSpec): Pick<Container, 'resources'> {
   if (resources === undefined) return {}
   const { requests, limits } = resources

@@ -26,11 +26,11 @@ export const MAIN = 'main'
 
 const LOAD = '10m'
 const DRAIN_MS = 30_000
-/** Until Services and routers know that a pod ends; the process takes requests as before meanwhile. */
+/** Time until Services and routers know that a pod ends. The process takes requests meanwhile. */
 const PRE_STOP_S = 2
 /** Beyond the load, whose end the step itself rules: for the start of the process, and to tell why a load has failed. */
 const START_S = 60
-/** For the process itself, once it has drained. */
+/** Time that the process gets to exit once it has drained. */
 const EXIT_S = 5
 /** The step gives requests in flight this share of its own time to end. */
 const DRAIN_SHARE = 0.9
@@ -103,7 +103,7 @@ export function buildMainVolumes(
   ]
 }
 
-/** Where routers reach the pod. */
+/** Variable with the address at which routers reach the pod. */
 const POD_IP = {
   name: 'POD_IP',
   valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'status.podIP' } },
@@ -148,12 +148,15 @@ function overridesOf(spec: ModelSpec): ModelOverrides {
   return { ...toModelOverrides(spec), timeouts: { load } }
 }
 
-/** Whose code may use it beside the server: loaders of data, processes of their own. */
+/** Tells whether the model's code may use shared memory beside the server: for loaders of data, or processes of its own. */
 function usesSharedMemory({ modelFormat }: ModelSpec): boolean {
   return engineOfFormat(modelFormat.name).modules !== undefined
 }
 
-/** It counts as memory of the container, so that its limit is the most that can be used; without one, a bound for the node. */
+/**
+ * Bounds the shared memory. It counts as memory of the container, whose limit is the bound; without a limit, a bound protects the
+ * node.
+ */
 function sharedMemoryOf({ resources }: ModelSpec): string {
   return String(resources?.limits?.['memory'] ?? '1Gi')
 }

@@ -5,7 +5,7 @@ type JsonObject = Readonly<Record<string, unknown>>
 /** The directive of a strategic merge patch. */
 const PATCH = '$patch'
 
-/** By what the elements of a list are told apart; lists that are not here are replaced. */
+/** Field that identifies an element, by the name of its list. Lists that are not here are replaced as a whole. */
 const KEYS: Readonly<Record<string, string>> = {
   containers: 'name',
   initContainers: 'name',

@@ -47,9 +47,9 @@ export interface RouterFacts {
 /** Port of the console, on the loopback of a pod: who may forward ports of pods reaches it, and no pod, Service or ingress does. */
 const CONSOLE_PORT = 8003
 const DRAIN = '30s'
-/** Until Services and ingresses know that a pod ends; it takes requests as before meanwhile. */
+/** Time until Services and ingresses know that a pod ends. The pod takes requests meanwhile. */
 const PRE_STOP_S = 5
-/** For the process itself, once it has drained. */
+/** Time that the process gets to exit once it has drained. */
 const EXIT_S = 5
 const RESOURCES = {
   requests: { cpu: '250m', memory: '512Mi' },

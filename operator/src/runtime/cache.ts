@@ -62,7 +62,7 @@ export class Cache<T extends KubeObject, K extends KubeObject = T> {
   readonly resource: Resource<T>
   readonly #options: CacheOptions<T, K>
   readonly #indexes = new Map<string, ObjectIndex<K>>()
-  /** By uid alone, a text that the object has anyway. */
+  /** Index by the owner's uid alone, which costs no further text: the object has it anyway. */
   readonly #byOwner = new ObjectIndex<K>(toOwnerUids)
   readonly #byNamespace = new ObjectIndex<K>(({ metadata: { namespace } }) =>
     namespace === undefined ? [] : [namespace],

@@ -77,7 +77,7 @@ function isSameMember(one: object, other: object, name: string): boolean {
   return !isIn || isSameJson(Reflect.get(one, name), Reflect.get(other, name))
 }
 
-/** Without the properties that every object inherits: a label may be `toString`. */
+/** Tells whether a name is an object's own member: a label may be `toString`. */
 function isMember(object: object, name: string): boolean {
   return Object.hasOwn(object, name) && Reflect.get(object, name) !== undefined
 }

@@ -52,7 +52,7 @@ export interface ControllerOptions {
   readonly metrics: RuntimeMetrics
 }
 
-/** After its time is over, how long a reconcile may take to return before its slot is given to others. */
+/** Time that a reconcile may take to return after its limit, before its slot is given to others. */
 const RETURN_MS = 10_000
 
 /** Reconciles that go on at once, those without a slot included: with 8 slots, 128 groups can use all of theirs. */
@@ -141,7 +141,9 @@ export class Controller {
     this.#stopping.abort(new ServeError('SERVER_STOPPING', 'the operator is stopping'))
   }
 
-  /** By way of the event loop, so that ten thousand reconciles with nothing to wait for do not hold it. */
+  /**
+   * Starts waiting reconciles by way of the event loop, so that ten thousand reconciles with nothing to wait for do not hold it.
+   */
   #pump(): void {
     if (this.#isPumping) return
     this.#isPumping = true

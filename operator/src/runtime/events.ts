@@ -244,7 +244,7 @@ function toReference({ apiVersion, kind, metadata }: KubeObject): ObjectReferenc
   return { apiVersion, kind, name, namespace, uid, resourceVersion }
 }
 
-/** To the server's bound in bytes, not within a character. */
+/** Cuts a note to the server's bound in bytes, not within a character. */
 function cut(note: string): string {
   if (Buffer.byteLength(note) <= NOTE_BYTES) return note
   const bytes = Buffer.from(note).subarray(0, NOTE_BYTES - 3)

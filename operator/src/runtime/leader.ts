@@ -53,7 +53,7 @@ export class LeaderElection {
   readonly #stopping = new AbortController()
   /** Lease as it was last seen, and when it last changed by the clock of this process; no other clock is trusted. */
   #observed: { readonly lease: Stored<Lease>; readonly at: number } | undefined
-  /** When the last renewal that succeeded was sent; undefined while it does not lead. */
+  /** Time at which the last successful renewal was sent; undefined while this process does not lead. */
   #renewedAt: number | undefined
   #stopTimer: () => void = () => {}
   #stopDeadline: () => void = () => {}

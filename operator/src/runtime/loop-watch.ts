@@ -51,7 +51,7 @@ export function watchLoop(o: LoopWatchOptions): () => void {
 
 const RESOLUTION_MS = 20
 
-/** It measures from tick to tick, and is none before the first. */
+/** Converts a measured time to a delay. The monitor measures from tick to tick, and has no value before the first. */
 function toDelayMs(nanoseconds: number): number {
   return Math.round(Math.max(0, (nanoseconds || 0) / 1e6 - RESOLUTION_MS))
 }

@@ -72,7 +72,7 @@ export interface ManagerOptions {
 
 /** A server ends a watch after ten minutes at most: a cache that heard and tried nothing for twice as long is dead. */
 const STUCK_MS = 1_200_000
-/** For events that are on their way when the process stops. */
+/** Time that events on their way get when the process stops. */
 const EVENTS_MS = 2_000
 
 /**

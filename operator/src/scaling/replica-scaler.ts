@@ -56,10 +56,10 @@ export class ReplicaScaler implements ManagedController {
   readonly name = 'model-scaling'
   readonly #options: ReplicaScalerOptions
   readonly #decided = new Map<string, Decided>()
-  /** As they were at the last look, by key. */
+  /** Models as they were at the last look, by key. */
   #models: ReadonlyMap<string, ScaledModel> = new Map()
   readonly #limiter = new KeyedLimiter(AT_ONCE)
-  /** By key. */
+  /** Running looks, by the key of the Model. */
   readonly #looks = new Map<string, Promise<void>>()
   readonly #aborting = new AbortController()
   #isStopped = false

@@ -10,7 +10,7 @@ export interface BackendFile {
 export interface BackendDescriptor {
   /** Triton's name. An engine's folder has this name too. */
   readonly backend: string
-  /** In the order in which Triton looks for them. The first is the default. */
+  /** Model files in the order in which Triton looks for them. The first is the default. */
   readonly files: readonly BackendFile[]
   /** Number of instances of a group on the CPU that names no count. Default: 1. */
   readonly cpuInstances?: number

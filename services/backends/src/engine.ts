@@ -21,7 +21,7 @@ export interface EngineOptions {
 /** A request that a model makes to another model, or to an ensemble, while it executes (Triton's BLS). */
 export interface HostRequest extends Lent {
   readonly modelName: string
-  /** As the model wrote it; '' or '-1' is the latest ready one. */
+  /** Version as the model wrote it; '' or '-1' is the latest ready one. */
   readonly modelVersion: string
   readonly requestId: string
   /** 0n or '' means none. */
@@ -89,9 +89,9 @@ export interface ModelHost {
   load(
     model: string,
     o: {
-      /** Instead of the config.pbtxt: Triton's JSON; '' for none. */
+      /** Configuration in Triton's JSON that replaces config.pbtxt; '' for none. */
       readonly config: string
-      /** Instead of the files on disk, by path below the model's directory (`1/model.onnx`). */
+      /** Files that replace those on disk, by path below the model's directory (`1/model.onnx`). */
       readonly files: ReadonlyMap<string, Uint8Array>
       readonly signal: CancelSignal
     },
@@ -173,7 +173,7 @@ export interface BatchOptions {
   readonly instance: number
   /** Aborts when no caller waits for any of the requests. A running call need not stop for it; they are answered already. */
   readonly signal: CancelSignal
-  /** Has the listener called for each request whose caller leaves before the final response, with its place in the batch. */
+  /** Calls the listener for each request whose caller leaves before the final response, with its place in the batch. */
   onAbandon?(listener: (request: number) => void): void
   /**
    * Frees the instance for further calls, although this one still streams or its responses are not passed on yet. To be called

@@ -37,7 +37,7 @@ export function createEngines(o: EnginesOptions = {}): Engines {
     ...(interpreter !== undefined && { interpreter }),
     ...(settings?.get(backend) ?? NO_SETTINGS),
   })
-  /** By backend, or by the folder of one that is Python code: another one may take its place. */
+  /** Opened engines, by backend, or by the folder of a backend in Python, because another folder may take its place. */
   const opened = new Map<string, Promise<Engine>>()
   const once = (key: string, open: () => Promise<Engine>): Promise<Engine> => {
     const known = opened.get(key)

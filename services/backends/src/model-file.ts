@@ -30,7 +30,7 @@ export function pathInVersion(
   return refuseConfig(field, `unable to load model '${name}', ${problem}`)
 }
 
-/** More than a pointer of Git LFS has. @see Git LFS specification, The Pointer */
+/** Bytes within which a pointer of Git LFS fits. @see Git LFS specification, The Pointer */
 const MAX_POINTER_BYTES = 1024
 const POINTER_BEGIN = 'version https://git-lfs.github.com/spec/'
 

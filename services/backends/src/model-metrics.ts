@@ -25,7 +25,7 @@ interface Family {
   readonly name: string
   readonly help: string
   readonly type: MetricKind
-  /** By label set. */
+  /** Metrics of the family, by label set. */
   readonly metrics: Map<string, Metric>
   /** References from sessions and metrics. */
   references: number

@@ -3,7 +3,7 @@ import { loadCommands } from '@tutti/command-line/program'
 import { KUBECTL_PROGRAM } from '@tutti/kubectl'
 import { COMMANDS } from './commands.ts'
 
-/** Where the flags of commands stand that another package has. */
+/** READMEs with the flags of commands that another package has. */
 const READMES: ReadonlyMap<string, string> = new Map([
   ['step', 'services/step/README.md'],
   ['router', 'services/router/README.md'],

@@ -10,7 +10,7 @@ interface ClientOptions {
 const SCOPES = ['https://www.googleapis.com/auth/devstorage.read_only']
 const STORAGE = 'https://storage.googleapis.com/'
 
-/** By the type of a file of credentials. */
+/** Functions that open a client of Google's library, by the type of the credential file. */
 const CLIENTS: Readonly<
   Record<string, (library: typeof Library, key: Key, o: ClientOptions) => Library.AuthClient>
 > = {
@@ -37,7 +37,7 @@ const CLIENTS: Readonly<
   },
 }
 
-/** As `ExternalAccountClient.fromJSON`, which writes a warning to the log of the process. */
+/** Opens an external account as `ExternalAccountClient.fromJSON` does, but without its warning in the log of the process. */
 function openExternal(
   { AwsClient, IdentityPoolClient, PluggableAuthClient }: typeof Library,
   options: Key,

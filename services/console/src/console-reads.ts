@@ -101,7 +101,10 @@ export class ConsoleReads {
     }
   }
 
-  /** For callers that may see it, and of the models that they may call: the index names none that was refused. */
+  /**
+   * Reads the cluster's state for callers that may see it. It covers only models that they may call: the index names no refused
+   * model.
+   */
   async #readCluster(
     backend: InferenceBackend,
     isWanted: (one: UnreadyResource) => boolean,

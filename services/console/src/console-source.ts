@@ -34,7 +34,7 @@ export interface ReplicaVersion {
 /** A step process that knows a model, as this router sees it. */
 export interface ConsoleReplica {
   readonly replica: string
-  /** Its machine, or its pod; '' if it does not say. */
+  /** Machine or pod of the replica; '' if the replica does not say. */
   readonly host: string
   readonly state: 'taking work' | 'draining' | 'suspect' | 'other protocol'
   /** `this process`, `nats`, or the kind of a direct connection. */
@@ -64,7 +64,7 @@ export interface ReplicaTotals {
 /** Another router of the repository. */
 export interface OtherRouter {
   readonly name: string
-  /** Its machine, or its pod; '' if it did not say. */
+  /** Machine or pod of the replica; '' if the replica did not say. */
   readonly host: string
 }
 

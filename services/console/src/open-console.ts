@@ -57,7 +57,7 @@ export function openConsole(o: ConsoleOptions): PageServerOptions | undefined {
   }
 }
 
-/** Where clients find the same models: for the lines that the page shows to copy. */
+/** Returns the HTTP address at which clients find the same models, for the lines that the page shows to copy. */
 function httpOf(flags: ConsoleOptions['flags']): ModelDetail['http'] {
   if (!flags['allow-http']) return undefined
   const isSecure = flags['http-use-ssl'] || flags['http-use-ssl-mutual']

@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import type { ClusterState, UnreadyResource } from './api/cluster.ts'
 import type { ClusterSource } from './console-source.ts'
 
-/** In one answer. */
+/** Most resources in one answer. */
 const MAX_RESOURCES = 100
 
 /**

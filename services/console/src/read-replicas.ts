@@ -2,7 +2,7 @@ import { plainName } from '@tutti/model-config'
 import type { Replicas, ShownReplica } from './api/replica.ts'
 import type { ConsoleSource, ReplicaTotals } from './console-source.ts'
 
-/** In one answer. */
+/** Most replicas in one answer. */
 const MAX_REPLICAS = 200
 
 type Totals = ShownReplica['totals'][number]

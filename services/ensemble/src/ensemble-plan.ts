@@ -23,7 +23,7 @@ interface PlanStepOutput {
 }
 
 interface PlanStepInput extends PlanStepOutput {
-  /** As the model declares it, without a batch dimension. */
+  /** Shape that the model declares, without a batch dimension. */
   readonly dims: Shape
   readonly optional: boolean
 }

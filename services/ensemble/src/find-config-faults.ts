@@ -93,11 +93,11 @@ interface Made {
   readonly output: string
 }
 
-/** Which tensors there are, and which are read. */
+/** Tensors that exist, and tensors that are read. */
 interface Tensors {
   readonly inputs: ReadonlySet<string>
   readonly made: ReadonlyMap<string, Made>
-  /** Also those that a name which is told may mean. */
+  /** Tensors that are read, with those that a reported name may mean. */
   readonly used: Set<string>
 }
 

@@ -42,7 +42,7 @@ class GraphRun implements EnsembleRun {
   /** Only where a decoupled step runs; all other requests have one iteration. */
   readonly #stream: OpenIterations | undefined
   readonly #request: Iteration
-  /** Those that have not ended, by number. Numbers are never given twice, so that a late event finds nothing. */
+  /** Executions that have not ended, by number. Numbers are never given twice, so that a late event finds nothing. */
   readonly #executions = new Map<number, StepExecution>()
   #invoked = 0
   /** Steps that have all they wait for, until `#fire`. */
@@ -51,7 +51,7 @@ class GraphRun implements EnsembleRun {
   #emitted = 0
   #hasStarted = false
   #hasEnded = false
-  /** It ends a request that streams, behind the responses before it. */
+  /** Failure that ends a request that streams, after the responses before it. */
   #failure: ServeError | undefined
   /** Executions behind the failure have not ended. */
   #hasCut = false

@@ -15,7 +15,7 @@ const MAX_OPEN_ITERATIONS = 1024
 /** The iterations of one request that runs a decoupled step. */
 export class OpenIterations {
   readonly #graph: RunGraph
-  /** Those of which something may still come. */
+  /** Iterations of which something may still come. */
   readonly #all = new Set<Iteration>()
   /** How many of them there are, by label. */
   readonly #counts: number[] = []

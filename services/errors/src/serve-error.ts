@@ -1,7 +1,7 @@
 import type { StatusCode } from './codes.ts'
 import { REASONS, type Reason } from './reasons.ts'
 
-/** Where an error happened. Every value is text, so that it fits `google.rpc.ErrorInfo` metadata and HTTP headers. */
+/** Place of an error. Every value is text, so that it fits `google.rpc.ErrorInfo` metadata and HTTP headers. */
 export interface ErrorDetails {
   readonly ensemble?: string
   readonly step?: string

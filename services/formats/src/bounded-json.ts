@@ -10,7 +10,7 @@ const OPEN_BRACKET = 0x5b
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACKET = 0x5d
 const CLOSE_BRACE = 0x7d
-/** By how much a byte changes the depth. */
+/** Change of the depth, by the byte. */
 const NESTING = new Int8Array(256)
 for (const open of [OPEN_BRACKET, OPEN_BRACE]) NESTING[open] = 1
 for (const close of [CLOSE_BRACKET, CLOSE_BRACE]) NESTING[close] = -1

@@ -2,7 +2,7 @@ import type { Shape } from '@tutti/tensor'
 
 const CHANNELS: ReadonlySet<number> = new Set([1, 3, 4])
 
-/** Where the values of a pixel stand in a tensor. */
+/** Layout of a picture's values in a tensor. */
 export interface PictureLayout {
   readonly height: number
   readonly width: number

@@ -1,7 +1,7 @@
 /** The channels of a port that Kubernetes forwards. */
 const DATA = 0
 const ERROR = 1
-/** With which each channel begins: the number of the port. */
+/** Bytes with which each channel begins: the number of the port. */
 const PORT_BYTES = 2
 
 /** Converts bytes to messages for a pod, on the channel for data. */

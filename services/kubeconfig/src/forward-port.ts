@@ -8,7 +8,7 @@ import { type ClusterAccess, KubeError, noAnswer, objectPath, POD, toKubeError }
 import { createWebSocketStream, WebSocket } from 'ws'
 import { toMessages, toPieces } from './forward-messages.ts'
 
-/** In which Kubernetes forwards a port: each message begins with the number of its channel. */
+/** Protocol in which Kubernetes forwards a port: each message begins with the number of its channel. */
 const PROTOCOL = 'v4.channel.k8s.io'
 const LOOPBACK = '127.0.0.1'
 /** Characters of a refusal, after which reading ends. */

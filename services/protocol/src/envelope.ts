@@ -26,7 +26,7 @@ export interface Envelope {
   readonly remainingMs?: number
   /** The models that called one another up to this request, the outermost first; absent for a client's own. */
   readonly callers?: readonly string[]
-  /** For a router: true if the calling model takes any number of responses; absent if it takes exactly one. */
+  /** True (for a router) if the calling model takes any number of responses; absent if it takes exactly one. */
   readonly isDecoupled?: true
   readonly traceparent?: string
   readonly tracestate?: string

@@ -132,7 +132,7 @@ function completeNames(file: FileProto): string[] {
   return [...names].map((name) => (entries.get(name) ?? name).slice(1))
 }
 
-/** As protoc: `string_params` -> `StringParams`. */
+/** Converts a name as protoc does: `string_params` -> `StringParams`. */
 function toCamelCase(name: string): string {
   return name.replace(/(?:^|_)(.?)/g, (_match, letter: string) => letter.toUpperCase())
 }

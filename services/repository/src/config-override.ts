@@ -14,7 +14,7 @@ export type ConfigOverrides = ReadonlyMap<string, ConfigOverride>
 interface ConfigText {
   readonly name: string
   readonly text: string | undefined
-  /** For messages. */
+  /** Path for messages. */
   readonly path: string
 }
 

@@ -170,7 +170,7 @@ export class ModelRepository {
     return this.#namespaces === undefined ? name : plainName(name)
   }
 
-  /** Where it is namespaced, the steps of an ensemble name the models that they mean. */
+  /** Resolves the models that an ensemble's steps name, where repositories are namespaces. */
   async #resolve(model: RepositoryModel): ReturnType<Namespaces['resolveSteps']> {
     return (await this.#namespaces?.resolveSteps(model)) ?? { model }
   }
@@ -283,7 +283,7 @@ function withOverride(digest: string, configText: string | undefined): string {
   return hash.digest('hex')
 }
 
-/** Not the directory's own digest: two requests with the same files stand in different directories. */
+/** Computes the digest of files given in a request. The directory's own digest would differ for equal files of two requests. */
 function digestFiles(files: ReadonlyMap<string, Uint8Array>): string {
   const hash = createHash('sha256')
   for (const [path, contents] of [...files].toSorted(([a], [b]) => (a < b ? -1 : 1))) {

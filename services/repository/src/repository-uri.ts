@@ -23,7 +23,7 @@ export type RepositoryUri = {
 )
 
 const REMOTE = /^(s3|gs|as):\/\//
-/** As Triton reads them: a port alone means http. */
+/** Pattern of an s3 address as Triton reads it: a port alone means http. */
 const S3 =
   /^s3:\/\/(?:(?:(?<scheme>https?):\/\/(?<named>[^/@?#]+)|(?<plain>[^/:@?#]+:\d+))\/)?(?<bucket>[^/:]+)(?:\/(?<path>.*))?$/
 const GS = /^gs:\/\/(?<bucket>[^/]+)(?:\/(?<path>.*))?$/

@@ -17,7 +17,7 @@ const ABSENT = 'absent'
  */
 export class RepositoryWatch {
   readonly #repository: Pick<ModelRepository, 'names' | 'take'>
-  /** As told of, by name. */
+  /** Digest of the contents of each model that were reported last, by name. */
   readonly #taken = new Map<string, string>()
   readonly #seenOnce = new Map<string, string>()
 

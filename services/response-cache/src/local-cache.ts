@@ -18,7 +18,7 @@ export class LocalCache implements ResponseCache {
   readonly isShared = false
   readonly #maxBytes: number
   readonly #clock: Pick<Clock, 'now'>
-  /** In the order of their last use. */
+  /** Entries, in the order of their last use. */
   readonly #entries = new Map<string, Entry>()
   #bytes = 0
   readonly #counted = { hits: 0, misses: 0, evictions: 0, lookupNs: 0, insertionNs: 0 }
@@ -94,7 +94,7 @@ function entryBytes({ outputs, parameters }: CachedResponse): number {
   return bytes
 }
 
-/** In memory of its own: a part of a larger buffer would keep all of it. */
+/** Copies a response into its own memory, because a part of a larger buffer would keep the whole buffer. */
 function copied({ outputs, parameters }: CachedResponse): CachedResponse {
   return {
     outputs: outputs.map((output) => ({ ...output, data: new Uint8Array(output.data) })),

@@ -16,7 +16,7 @@ const MAX_LOOKUPS = 1024
 const MAX_ENTRY_BYTES = 16 * 1024 * 1024
 /** Bytes of responses on their way to Redis; what comes beyond is not kept. */
 const MAX_PENDING_BYTES = 64 * 1024 * 1024
-/** After Redis has refused a response, none is sent for so long. */
+/** Time for which no response is sent after Redis has refused one. */
 const REFUSED_MS = 1000
 
 /**

@@ -86,7 +86,7 @@ export class RedisLink {
     })
   }
 
-  /** That it is away was logged, but not that it is there and refuses us, or that a file of ours cannot be read. */
+  /** Logs why Redis refuses this process, or that a file cannot be read. Only that Redis is away was logged before. */
   #tellRefusal(error: unknown): void {
     const refusal = error instanceof ServeError ? error.message : redisReply(error)
     if (refusal !== undefined && refusal !== this.#refusal) this.#events.away(refusal)

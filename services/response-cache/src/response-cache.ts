@@ -16,7 +16,7 @@ export interface CacheCounts {
   readonly held?: {
     readonly entries: number
     readonly evictions: number
-    /** From 0 to 1. */
+    /** Share of the memory that is used, 0 to 1. */
     readonly utilization: number
   }
 }

@@ -188,7 +188,7 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
     throw new ServeError('MODEL_NOT_FOUND', text, { details: { model: name } })
   }
 
-  /** As it is written, but for the namespaces of an ensemble's steps, which Triton adds too. */
+  /** Shows a configuration as it is written, with the namespaces of an ensemble's steps, which Triton adds too. */
   #show(config: ModelConfig): ModelConfig {
     const scheduling = config.ensemble_scheduling
     if (scheduling === undefined) return config

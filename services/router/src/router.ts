@@ -77,7 +77,7 @@ export interface RouterOptions extends ServedViewOptions {
   readonly otherRouters?: () => readonly OtherRouter[]
 }
 
-/** To a step at once, for the console; of more models it is asked for all in one. */
+/** Most questions to a step at a time, for the console. For more models one question asks for all. */
 const MAX_QUESTIONS = 8
 
 /**

@@ -45,7 +45,7 @@ export async function openMetricsServer(o: ObservedProcess): Promise<MetricsServ
   )
 }
 
-/** By the name that Prometheus has for it. */
+/** Reads the resident memory of the process as a family with Prometheus's usual name. */
 function memoryFamily(): MetricFamily {
   return {
     name: 'process_resident_memory_bytes',

@@ -64,7 +64,7 @@ export interface Region {
   close(): void
 }
 
-/** Where in a registered region an output is to be written. */
+/** Place in a registered region for an output. */
 export interface OutputPlace {
   readonly region: Region
   readonly place: SharedPlace

@@ -20,7 +20,7 @@ import {
   unknownRegion,
 } from './region.ts'
 
-/** Where Linux keeps the objects of `shm_open`: a key is the name of a file. */
+/** Folder in which Linux keeps the objects of `shm_open`: a key is the name of a file. */
 const FOLDER = '/dev/shm'
 const readPiece = promisify(read)
 const writePiece = promisify(write)

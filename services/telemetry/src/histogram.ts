@@ -11,12 +11,12 @@ export interface HistogramBucket {
 
 /** Counts values by buckets. prom-client sorts and hashes labels at each of its observations, which takes microseconds. */
 export class Histogram {
-  /** By bucket, each value once; the last one is what is over all bounds. */
+  /** Number of values, by bucket; each value counts in one bucket. The last bucket holds the values above all bounds. */
   readonly counts: number[]
   sum = 0
   readonly #bounds: readonly number[]
   readonly #clock: { epochMs(): number }
-  /** By bucket, the last sampled request. */
+  /** Last sampled request, by bucket. */
   #exemplars: (Exemplar | undefined)[] | undefined
 
   /** @param bounds - ascending, each within its bucket. */

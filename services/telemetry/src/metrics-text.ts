@@ -12,7 +12,7 @@ export interface Exemplar {
 export interface MetricSeries {
   readonly labels: readonly (readonly [name: string, value: string])[]
   readonly value: number
-  /** Which part of a histogram or summary it is; absent for other types. */
+  /** Part of a histogram or summary that the series is; absent for other types. */
   readonly suffix?: '_bucket' | '_sum' | '_count'
   /** The exemplar of a bucket; printed for OpenMetrics alone. */
   readonly exemplar?: Exemplar | undefined

@@ -122,7 +122,7 @@ export interface TraceContext {
   readonly tracestate?: string
 }
 
-/** Which request an execution belongs to. */
+/** Request to which an execution belongs. */
 export interface RequestOrigin {
   /**
    * Key that is unique per admitted request, for logs and to find duplicates. Requests that models make on its behalf have the

@@ -35,7 +35,7 @@ export function fitShape(input: string, declared: Shape, elements: Elements): Sh
   throw inputRefusal(`input '${input}': got ${got}, want ${formatShape(declared)}${more}`, input)
 }
 
-/** With the one open extent from the number of elements; undefined if that leaves none, or several are open. */
+/** Fills the one open extent from the number of elements; undefined if that leaves none, or several are open. */
 function fill(declared: Shape, count: number): Shape | undefined {
   const known = declared.filter((extent) => extent !== -1)
   const rest = elementCount(known)

@@ -25,5 +25,5 @@ export interface ResponseWindow {
   readonly bytes: number
 }
 
-/** More than a round trip's worth of small responses, or a few pictures. */
+/** Window that takes more small responses than come in a round trip, or a few pictures. */
 export const RESPONSE_WINDOW: ResponseWindow = { responses: 16, bytes: 4 * 1024 * 1024 }

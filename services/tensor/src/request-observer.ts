@@ -15,9 +15,9 @@ export interface ObservedModel {
 /** How a request of a client came in. */
 export interface ObservedClient {
   readonly protocol: 'http' | 'grpc'
-  /** It came from outside, over an edge listener. */
+  /** True if the request came from outside, over an edge listener. */
   readonly isOutside: boolean
-  /** By the clock of the process. */
+  /** Time of the arrival by the clock of the process, in milliseconds. */
   readonly arrivedAt: number
 }
 
@@ -30,7 +30,7 @@ export interface ObservedCall {
 
 /** How a request ended. */
 export interface RequestEnd {
-  /** From `began` to here, in nanoseconds. */
+  /** Time since `began`, in nanoseconds. */
   readonly elapsedNs: number
   /** Items in the batch dimension; 0 for a model without one, and for a request that is observed from outside. */
   readonly batchSize: number
@@ -38,7 +38,7 @@ export interface RequestEnd {
   readonly times?: StepTimes | undefined
   /** Absent if the request got its final response. */
   readonly error?: ServeError
-  /** With an error. */
+  /** Whether the request was executed; only with an error. */
   readonly executed?: Executed
   /** The engine failed, or answered with what its model's configuration does not have. Only a model version says so. */
   readonly isOfEngine?: boolean
@@ -61,7 +61,7 @@ export interface RequestWatch {
    * is observed from outside. */
   readonly steps?: RequestObserver | undefined
   queued?(): void
-  /** It waits no more: it executes, or was refused. */
+  /** Called when the request no longer waits: it executes, or was refused. */
   dequeued?(): void
   /** A response goes to the caller. */
   responded?(response: StepResponse): void

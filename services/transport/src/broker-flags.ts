@@ -199,7 +199,7 @@ function toTls(flags: BrokerFlags): BrokerOptions['tls'] {
   }
 }
 
-/** As subjects will have them, so that what no subject can hold is refused before a model is loaded. */
+/** Reads the names that subjects contain. A name that no subject can hold is refused here, before a model is loaded. */
 function toNames(flags: BrokerFlags): SubjectNames {
   const names = { prefix: flags['nats-prefix'], repository: flags['repository-name'] }
   try {

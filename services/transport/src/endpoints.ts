@@ -115,7 +115,10 @@ export interface StepEndpointOptions {
   /** Lists the revisions that the step serves now. */
   revisions(): readonly (readonly [string, number, string])[]
   load(): MemberLoad
-  /** Has the listener called when the description or the revisions change, or the load so that it matters. @returns ends it. */
+  /**
+   * Calls the listener when the description or the revisions change, or the load changes so that it matters. @returns a function
+   * that ends this.
+   */
   onChange(listener: () => void): () => void
 }
 

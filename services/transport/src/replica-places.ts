@@ -44,9 +44,9 @@ const SLOWNESS_STEP = 1.5
 export class ReplicaPlaces {
   /** Times that requests take, as their answers say. */
   readonly work = new ReplicaWork()
-  /** By the key of the revision. Where there is one replica, there is nothing to choose. */
+  /** Replicas, by the key of the revision that they serve. */
   byRevision: ReadonlyMap<string, readonly Replica[]> = new Map()
-  /** Where the search among equally busy replicas starts, so that ties take turns. */
+  /** Index at which the search among equally busy replicas starts, so that ties take turns. */
   #turn = 0
 
   /**
@@ -101,7 +101,10 @@ function rankOf(member: Replica, avoid: ReadonlySet<string> | undefined): number
   return (avoid?.has(member.address.replica) ? 2 : 0) + (hasFreeSlots(member) ? 0 : 1)
 }
 
-/** In steps, so that equal replicas take turns. What is faster than the mean is not told apart: short requests look like that. */
+/**
+ * Rounds the slowness of a replica to steps, so that equal replicas take turns. Replicas that are faster than the mean count as
+ * equal, because short requests look fast.
+ */
 function slownessOf({ slowness }: Replica): number {
   if (slowness < SLOWNESS_STEP) return 1
   return SLOWNESS_STEP ** Math.round(Math.log(slowness) / Math.log(SLOWNESS_STEP))

@@ -9,7 +9,7 @@ const MOST_SLOW = 4
 /** Revisions that are remembered, some 300 bytes each. */
 const MAX_REVISIONS = 4096
 const SIZES = 33
-/** Some days: sums of it are exact, whatever times a replica says. */
+/** Most work that counts, some days: sums of it are exact, whatever times a replica reports. */
 const MOST_US = 2 ** 40
 
 /** How fast a replica answers, as far as its choice depends on it. */
@@ -40,7 +40,9 @@ export interface WeighedPlace {
 
 /** Learns from answers how long requests execute, by revision and by the size of their inputs, and how much slower a replica is. */
 export class ReplicaWork {
-  /** By key of the revision, by size: microseconds; 0 while none is known. The first is the mean of all sizes. */
+  /**
+   * Mean work in microseconds, by the key of the revision and then by size; 0 while unknown. The first is the mean of all sizes.
+   */
   readonly #means = new Map<string, Float64Array>()
 
   /**

@@ -141,7 +141,7 @@ export class StepDirectory {
     this.#wake()
   }
 
-  /** Those who wait again wait for the next change. */
+  /** Wakes all that wait. Whoever waits again waits for the next change. */
   #wake(): void {
     if (this.#waiting.size === 0) return
     const waiting = this.#waiting

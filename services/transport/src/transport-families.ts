@@ -1,7 +1,7 @@
 import { FALLBACK_REASONS } from './direct/direct-links.ts'
 import type { TransportCounts } from './endpoints.ts'
 
-/** As MetricFamily of `@tutti/server`. */
+/** Family of metrics, of the shape of MetricFamily of `@tutti/telemetry`. */
 interface Family {
   readonly name: string
   readonly help: string

@@ -33,10 +33,10 @@ export interface EnsembleReconcilerOptions
   readonly exposure: Exposure
 }
 
-/** While routers have not taken what was accepted: they do within a moment. */
+/** Time until the next look while routers have not taken an accepted revision, which they do within a moment. */
 const SOON_MS = 300
 const LATER_MS = 5000
-/** From then on it is looked at less often. */
+/** Time after which an Ensemble is looked at less often. */
 const PATIENCE_MS = 20_000
 /** How old an answer of a router may be. */
 const FRESH_MS = 200
@@ -192,7 +192,7 @@ export class EnsembleReconciler {
   }
 }
 
-/** Now that everything else is done. */
+/** Throws the refusal of revisions, after everything else is done. */
 function throwIfRefused({ refusal, left }: StoredRevisions): void {
   const error = refusal ?? left
   if (error !== undefined) throw error
@@ -204,7 +204,7 @@ function check(object: Ensemble, view: NamespaceView): EnsembleCheck {
   return { accepted: false, reason: 'InvalidSpec', message: problem }
 }
 
-/** Since it was accepted, or lost its routers: before that it may have been refused for long. */
+/** Returns the time since the Ensemble was accepted, or lost its routers: before that it may have been refused for long. */
 function waitedMs({ conditions }: EnsembleStatus, nowMs: number): number {
   const waits = ['Accepted', 'Routable'].map((type) => {
     const known = findCondition(conditions, type)
@@ -218,7 +218,10 @@ function isRoutable({ metadata, status }: Ensemble): boolean {
   return known?.status === 'True' && known.observedGeneration === metadata.generation
 }
 
-/** Something else than before is accepted of a step's Model, say: `Ready` stays until routers had a moment to hear of it. */
+/**
+ * Tells whether routers may not know the accepted revision yet, because a step's Model changed, say. `Ready` stays until they had
+ * a moment to hear of it.
+ */
 function isNewToRouters(object: Ensemble, { made, refusal }: StoredRevisions): boolean {
   return made.length > 0 && refusal === undefined && isRoutable(object)
 }

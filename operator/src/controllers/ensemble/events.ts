@@ -13,7 +13,10 @@ export const BAD_OF_ENSEMBLE = [
   ['Degraded', 'True'],
 ] as const
 
-/** They heal by themselves, or are told by another condition, or once where they are wrong. */
+/**
+ * Reasons without an event: they heal by themselves, or another condition reports them, or they are reported once where they
+ * arise.
+ */
 const QUIET: ReadonlySet<string> = new Set([
   'SchemaPending',
   'Pending',

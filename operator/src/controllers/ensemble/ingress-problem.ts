@@ -43,7 +43,7 @@ function findTlsProblem({ expose, secretNamed }: IngressView): ExposureProblem |
   return undefined
 }
 
-/** Some controllers want no such object: an Ingress that one of them has taken up is well. */
+/** Finds a problem of the IngressClass. Some controllers want no such object: an Ingress that one of them has taken is fine. */
 async function findClassProblem({
   expose: { className },
   ingresses,

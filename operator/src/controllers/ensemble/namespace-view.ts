@@ -84,7 +84,10 @@ export class NamespaceView {
     }
   }
 
-  /** Also of generations that routers still serve, because a later edit is not accepted, or paused. */
+  /**
+   * Lists the models that compose an Ensemble, also in generations that routers still serve, because a later edit is not
+   * accepted, or paused.
+   */
   #composing(ensemble: Stored<EnsembleObject>): readonly string[] {
     const steps = this.acceptedOf(ensemble)?.config.ensemble_scheduling?.step ?? []
     return [...stepModelsOf(ensemble), ...steps.map((step) => step.model_name)]

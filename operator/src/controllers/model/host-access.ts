@@ -60,7 +60,7 @@ const CONTAINER = [
   ...CALLS,
 ]
 
-/** As Pod Security `baseline`, and no added capabilities. */
+/** Checks of the pod's spec, as in Pod Security `baseline`, and that no capabilities are added. */
 const SPEC = [
   ...['hostNetwork', 'hostPID', 'hostIPC'].map((field) => rule(field, 'false')),
   ...CONTEXT,
@@ -70,7 +70,7 @@ const SPEC = [
   ),
 ].map((one) => within('spec', one))
 
-/** In the manner of before there was a field for it. */
+/** Pattern of annotations that set an AppArmor profile, from before Kubernetes had a field for it. */
 const APP_ARMOR = /^container\.apparmor\.security\.beta\.kubernetes\.io\//
 
 /** Finds the first field of a pod template that gives access to a node; undefined if none does. Values may be of any type. */

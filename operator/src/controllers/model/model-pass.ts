@@ -58,7 +58,7 @@ export interface ModelPassOptions
 
 /** How old an answer of a router may be while a pod waits for it. */
 const FRESH_MS = 200
-/** While no pod waits, RouterViews asks often enough. */
+/** Most age of views while no pod waits: RouterViews asks often enough. */
 const AGED_MS = 60_000
 
 /** The Model of one pass, with its key. */
@@ -268,7 +268,7 @@ function reasonOf({ reason }: { readonly reason: string }): string {
 /** The facts that are known before anything is accepted, and routers are asked. */
 type Facts = Omit<ModelWorld, 'accepted' | 'routers' | 'trouble' | 'failure'>
 
-/** As the server answered just now: newer than what the cache has. */
+/** Finds the Deployment as the server answered just now, which is newer than the cache. */
 function findDeployment(synced: SyncResult | undefined): Stored<DeploymentRecord> | undefined {
   for (const outcome of synced?.outcomes ?? []) {
     if (outcome.resource !== DEPLOYMENT || !('object' in outcome)) continue

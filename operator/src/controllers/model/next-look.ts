@@ -10,10 +10,10 @@ import { canServe, currentPods } from './model-pods.ts'
 import type { ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
 
-/** While a pod waits for routers: they hear of a revision within a moment. */
+/** Time until the next look while a pod waits for routers, which hear of a revision within a moment. */
 const SOON_MS = 300
 const LATER_MS = 2000
-/** From then on after its containers were ready, a pod that waits is looked at less often. */
+/** Time after its containers became ready from which a waiting pod is looked at less often. */
 const PATIENCE_MS = 15_000
 /** A process that loads says nothing by itself when the load fails. */
 const LOADING_MS = 5000
@@ -57,7 +57,7 @@ function readyForMs(pod: PodState, epochMs: number): number {
   return epochMs - Date.parse(condition?.lastTransitionTime ?? '1970-01-01')
 }
 
-/** Until a process that loads may have more to say. */
+/** Returns the time until a loading process may report more. */
 function toLoadingDelayMs({ pods }: ModelWorld): number | undefined {
   const isLoading = currentPods(pods).some(
     ({ pod }) => !areContainersReady(pod) && mainStatusOf(pod)?.state?.running !== undefined,
@@ -65,13 +65,13 @@ function toLoadingDelayMs({ pods }: ModelWorld): number | undefined {
   return isLoading ? LOADING_MS : undefined
 }
 
-/** Until what is in the way may be gone: nothing tells of other people's objects, quotas and policies. */
+/** Returns the time until an obstacle may be gone: no watch reports other people's objects, quotas and policies. */
 function toBlockedDelayMs({ outcomes }: ModelWorld): number | undefined {
   const isBlocked = outcomes.some(({ result }) => result === 'nameConflict' || result === 'refused')
   return isBlocked ? BLOCKED_MS : undefined
 }
 
-/** Until events say more of pods that do not become ready. */
+/** Returns the time until events may say more about pods that do not become ready. */
 function toLateDelayMs({ pods }: ModelWorld, epochMs: number): number | undefined {
   return toLatePodsDelayMs(
     pods.map(({ pod }) => pod),

@@ -34,7 +34,7 @@ export interface ObserveOptions {
  */
 export class PodObserver {
   readonly #client: Pick<PodClient, 'servedByStep'>
-  /** By uid of the pod. */
+  /** Last answer of each pod, by its uid. */
   readonly #known = new Map<string, Known>()
   /** Uids of pods that were asked the last time, and did not answer. */
   readonly #silent = new Set<string>()

@@ -19,7 +19,7 @@ import type { ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
 import { checkProgress, checkWorkload, isRolledOut } from './workload-conditions.ts'
 
-/** More would not fit into a status. */
+/** Most revisions that fit into a status. */
 const MOST_REVISIONS = 64
 /** Characters of a failure's text; a container's last words are no longer. */
 const LONGEST_FAILURE = 4096
@@ -55,7 +55,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
   }
 }
 
-/** Where routers serve it, which they do once a revision is accepted. */
+/** Builds the URLs at which routers serve a Model; empty before a revision is accepted. */
 function toUrls({ accepted, model }: ModelWorld): Pick<ModelStatus, 'url' | 'grpcUrl'> {
   return accepted.length > 0 ? urlsOf(model.metadata.namespace ?? '', undefined) : {}
 }
@@ -136,7 +136,7 @@ function keepRevision(
   return latestReadyRevision === undefined ? {} : { latestReadyRevision }
 }
 
-/** By version, then by revision. */
+/** Lists the revisions that pods serve, ordered by version and then by revision. */
 function toRevisions({ pods }: ModelWorld): NonNullable<ModelStatus['revisions']> {
   const revisions = new Map<string, { version: number; revision: string; replicas: number }>()
   for (const pod of pods) {
@@ -150,7 +150,7 @@ function toRevisions({ pods }: ModelWorld): NonNullable<ModelStatus['revisions']
   return sorted.map(([, revision]) => revision).slice(-MOST_REVISIONS)
 }
 
-/** It stays when all is well again, and keeps its time while nothing else is wrong. */
+/** Builds the last failure. It stays when all is well again, and keeps its time until another failure. */
 function toLastFailure({ failure, before }: ModelWorld, at: string): LastFailure | undefined {
   const known = before.lastFailure
   if (failure === undefined) return known

@@ -40,15 +40,15 @@ export function failureOfRouter(pod: PodState, events: readonly Event[] = []): F
 
 const BACK_OFF = /^Back-off pulling image "[^"]*": ErrImagePull: /
 
-/** It ended, and Kubernetes starts it again at once. */
+/** Tells whether the container ended in a way after which Kubernetes starts it again at once. */
 function isRestarted({ exitCode, reason }: Failure): boolean {
   return exitCode !== undefined && reason !== 'CrashLoopBackOff' && reason !== 'OOMKilled'
 }
 
-/** After so long a run Kubernetes starts a container again without waiting. */
+/** Length of a run after which Kubernetes starts a container again without waiting. */
 const LONG_RUN_MS = 600_000
 
-/** Between two waits, too, while it runs or has just ended. */
+/** Tells whether a container crashes again and again, also while it runs between two waits or has just ended. */
 function isCrashLooping({ restartCount, state, lastState }: CachedContainer): boolean {
   const { startedAt = '', finishedAt = '' } = state?.terminated ?? lastState?.terminated ?? {}
   return restartCount > 1 && Date.parse(finishedAt) - Date.parse(startedAt) < LONG_RUN_MS

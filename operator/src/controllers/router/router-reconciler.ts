@@ -67,7 +67,7 @@ type Router = Stored<RouterObject>
 /** The findings of a look at a Router. */
 interface Found {
   readonly trouble: RouterTrouble | undefined
-  /** When to look again, milliseconds since the epoch. */
+  /** Time of the next look, in milliseconds since the epoch. */
   readonly againAtMs: number
   /** An error that is worth another try once the status says it. */
   readonly error?: Error
@@ -188,8 +188,8 @@ export class RouterReconciler {
   }
 
   /**
-   * Who may reach the routers, before all that can be wrong with a Router: a token that was revoked ends whatever else is wrong. The
-   * pods of a Router that is being deleted serve until nothing holds it.
+   * Applies who may reach the routers, before anything else of a Router can fail: a revoked token ends whatever else is wrong.
+   * The pods of a Router that is being deleted serve until nothing holds it.
    *
    * @returns the Ensembles that are reached from outside.
    */
@@ -250,7 +250,7 @@ export class RouterReconciler {
     return problem ?? writer
   }
 
-  /** Somebody else who writes the replicas of the Deployment, to whom they are left. */
+  /** Finds another client that writes the replicas of the Deployment, to which the operator leaves them. */
   async #findWriter(facts: RouterFacts, signal: AbortSignal): Promise<RouterTrouble | undefined> {
     const key = routerKeyOf(facts.namespace)
     const deployment = this.#deploymentIn(facts.namespace)

@@ -28,7 +28,10 @@ export const ModelFormat = z
 
 const TAG_OR_DIGEST =
   '(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})'
-/** Without a colon, by which the tag is found, and nothing that Kubernetes would expand; not the image's root, nor a way to it. */
+/**
+ * Pattern of a path in an image: without a colon, by which the tag is found, without anything that Kubernetes would expand, and
+ * neither the image's root nor a path that leads to it.
+ */
 const IMAGE_PATH = '/[!#%-\\-0-9;-?A-~][!#%-9;-?A-~]*'
 const IMAGE_REPOSITORY =
   '([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** When a second replica is asked too. */
+/** Rule for asking a second replica too. */
 const StepHedge = z.object({
   /** Index of the step in the config. */
   step: z.int().min(0),

@@ -20,7 +20,7 @@ const COMPUTE = {
   computeOutput: DurationJson,
 }
 
-/** From JSON to statistics and back. */
+/** Codec between JSON and statistics. */
 const StatisticsJson: z.ZodType<readonly ModelStatistics[], Json> = z.array(
   z.object({
     name: z.string(),

@@ -15,7 +15,7 @@ interface GpuFamily extends Omit<ModelMetricFamily, 'series'> {
   readonly call: string
   /** Integers that the call writes, of 32 or 64 bits. */
   readonly result: () => Uint32Array | BigUint64Array
-  /** Which of them. */
+  /** Index of the figure among these integers. */
   readonly index: number
   /** Factor from the integer to the unit of the family. */
   readonly scale: number

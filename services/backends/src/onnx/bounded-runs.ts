@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { WIRE_BYTES, WireReader } from '@tutti/formats'
 import { GRAPH, MODEL, NODE } from './model-proto.ts'
 
-/** Whose runs take a few microseconds is small: a multiply-add of each weight of a larger file takes longer. */
+/** Largest file whose runs take a few microseconds: a multiply-add of each weight of a larger file takes longer. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 /** The domains of the ONNX standard. Operators of others, such as a search by beams, may do anything. */
 const STANDARD_DOMAINS = new Set(['', 'ai.onnx', 'ai.onnx.ml'])

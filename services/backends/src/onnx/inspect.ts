@@ -33,7 +33,7 @@ export interface OnnxInterface {
   readonly outputs: readonly OnnxValue[]
 }
 
-/** Where a field's value is in the file. */
+/** Place of a field's value in the file. */
 interface Place {
   readonly field: number
   readonly start: number

@@ -69,7 +69,7 @@ export function splitBatch(output: NamedTensor, sizes: readonly number[]): reado
   })
 }
 
-/** Where `count` elements end that begin at `begin`. */
+/** Finds the end of the `count` elements that begin at `begin`. */
 function endOfTexts(data: Uint8Array, begin: number, count: number): number {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
   let end = begin

@@ -12,7 +12,9 @@ const KEPT_VIEWS = 64
  */
 export class LentOutputs {
   readonly #library: OrtLibrary
-  /** By address. That a place is used again is no matter: a view is only given out while the output there is alive. */
+  /**
+   * Views of outputs, by address. That an address is used again does no harm: a view is given out only while its output is alive.
+   */
   readonly #views = new Map<bigint, ArrayBuffer>()
 
   constructor(library: OrtLibrary) {

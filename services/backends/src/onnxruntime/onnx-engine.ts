@@ -42,7 +42,7 @@ export const MAX_STRINGS = 2 ** 18
 const DEFAULT_FILENAME = 'model.onnx'
 /** Most bytes of buffers kept for reuse, for all models of the engine: each sees requests of many sizes in the course of days. */
 const POOL_BYTES = 64 * 1024 * 1024
-/** In the one log line about what a model's configuration sets in vain. */
+/** Most settings in the one log line that lists the settings of a model without effect. */
 const MAX_LISTED_SETTINGS = 16
 
 /** A model is a file, or a directory that holds the file and its external data. */

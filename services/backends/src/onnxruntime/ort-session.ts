@@ -20,7 +20,7 @@ const [SHRINKAGE, CPU_ARENA] = ['memory.enable_memory_arena_shrinkage', 'cpu:0']
 const MAX_RANK = 64
 /** Copied: kernels check places in a tensor, and count a mask, before they use them, and a Python process may write to its memory meanwhile. */
 const MUST_NOT_CHANGE: ReadonlySet<Datatype> = new Set<Datatype>(['BOOL', 'INT32', 'INT64'])
-/** In place of no data: the runtime wants an address. */
+/** Memory that stands for empty data, because the runtime wants an address. */
 const NO_DATA = new Uint8Array(8)
 
 /**
@@ -33,7 +33,7 @@ export class OrtSession {
   readonly #parts: SessionParts
   readonly #inputNames: readonly NativeName[]
   readonly #outputNames: readonly NativeName[]
-  /** Where the outputs' values are in a block. */
+  /** Offset of the outputs' values in a block. */
   readonly #firstOutput: number
   readonly #blocks: RunBlock[] = []
   readonly #out = new BigUint64Array(1)

@@ -27,7 +27,7 @@ export interface RaggedRules {
 
 interface BatchOutputRule {
   readonly source: string
-  /** With the batch dimension if the model has one; where it is -1, the source's extent of the same place stands. */
+  /** Dimensions, with the batch dimension if the model has one. A -1 stands for the source's extent at the same place. */
   readonly dims: Shape
   /** Bytes of an element. */
   readonly itemSize: number
@@ -100,7 +100,10 @@ interface Made {
   readonly values: readonly number[]
 }
 
-/** From the source of each request. Elements count with their batch, and each request once; shapes are those of each item. */
+/**
+ * Functions that make a batch input from the source of each request. Elements count with their batch, and each request once;
+ * shapes are those of each item.
+ */
 const MAKERS: Readonly<Record<BatchInput['kind'], (sources: readonly NamedTensor[]) => Made>> = {
   BATCH_ELEMENT_COUNT: (sources) => toVector(countsOf(sources)),
   BATCH_ACCUMULATED_ELEMENT_COUNT: (sources) => toVector(endsOf(sources)),

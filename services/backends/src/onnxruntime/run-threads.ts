@@ -45,7 +45,7 @@ export class RunThread {
   readonly #mailbox = createMailbox()
   readonly #worker: Worker
   readonly #onEnd: () => void
-  /** Those in the ring first. */
+  /** Open calls; calls in the ring come first. */
   readonly #calls: ThreadCall[] = []
   #posted = 0
   #done = 0

@@ -75,7 +75,7 @@ function refuseUnsupported(config: ModelConfig, field: string, why: string): nev
   })
 }
 
-/** Those that count: as in Triton, what is for GPUs is for instances on one. */
+/** Lists the accelerators that have an effect. As in Triton, those for GPUs apply only to instances on a GPU. */
 function acceleratorsOf({ optimization }: ModelConfig, usesGpu: boolean) {
   const { gpu_execution_accelerator: ofGpus = [], cpu_execution_accelerator: ofCpus = [] } =
     optimization?.execution_accelerators ?? {}

@@ -22,7 +22,7 @@ interface Mapped {
 export class Borrowings {
   readonly #send: (frame: Buffer) => void
   readonly #arenas = new Map<Arena, Mapped>()
-  /** By execution. */
+  /** Memory that open executions have borrowed, by the number of the execution. */
   readonly #open = new Map<number, Borrowed>()
   readonly #forget = (arena: Arena): void => {
     this.#arenas.delete(arena)
@@ -107,7 +107,7 @@ export class Borrowings {
     for (const execution of this.#open.keys()) this.giveBack(execution)
   }
 
-  /** Where an arena begins for the process; it is asked to map one that it does not see. */
+  /** Finds the address of an arena in the process, and has the process map an arena that it does not see. */
   #baseOf(arena: Arena): number | undefined {
     const base = arena.sharedBase
     if (base === undefined) return undefined

@@ -65,7 +65,7 @@ async function findInterpreter(directory: string): Promise<string> {
   )
 }
 
-/** By archive and cache: loads in one process wait for each other. */
+/** Running extractions, by archive and cache, so that loads in one process wait for each other. */
 const unpacking = new Map<string, Promise<string>>()
 
 function unpackOnce(archive: string, cache: string): Promise<string> {

@@ -155,13 +155,13 @@ function tooMany(most: number): ServeError {
   return new ServeError('OVERLOADED', text)
 }
 
-/** Those for which Triton has one text of its own. */
+/** Reasons for which Triton has one text of its own. */
 const ABSENT: ReadonlySet<Reason> = new Set([
   'MODEL_NOT_FOUND',
   'MODEL_NOT_READY',
   'INVALID_VERSION',
 ])
-/** Those that come to a request that Triton has accepted, as models' own do; what is refused before has a prefix. */
+/** Reasons of failures after Triton has accepted the request, as failures of models are. Earlier refusals have a prefix. */
 const ANSWERED: ReadonlySet<Reason> = new Set([
   'QUEUE_TIMEOUT',
   'CANCELLED',
@@ -169,7 +169,7 @@ const ANSWERED: ReadonlySet<Reason> = new Set([
   'ENGINE_STOPPED',
 ])
 
-/** Those of a request that does not fit the called model. */
+/** Reasons of requests that do not fit the called model. */
 const UNFIT: ReadonlySet<Reason> = new Set([
   'INVALID_PARAMETER',
   'INVALID_REQUEST',
@@ -179,7 +179,10 @@ const UNFIT: ReadonlySet<Reason> = new Set([
   'DATATYPE_MISMATCH',
 ])
 
-/** Also where another process has refused it. A request that an ensemble made of its step is no longer the model's. */
+/**
+ * Tells whether a request was refused as invalid, also by another process. A request that an ensemble made of its step is no
+ * longer the model's.
+ */
 function isBadRequest({ reason, details }: ServeError): boolean {
   return (UNFIT.has(reason) || ABSENT.has(reason)) && details.step === undefined
 }

@@ -29,7 +29,7 @@ const KINDS: Readonly<Record<string, MetricKind>> = {
   GAUGE: 'gauge',
   HISTOGRAM: 'histogram',
 }
-/** As python/tutti_worker/frames.py numbers them. */
+/** Operations on metrics, in the order of their numbers in python/tutti_worker/frames.py. */
 const OPERATIONS: readonly MetricOperation[] = ['increment', 'set', 'observe']
 /** How long an unload has to be refused; after that it goes on by itself, as the model that asks may be in its way. */
 const REFUSAL_MS = 100
@@ -39,7 +39,7 @@ const FILE_PREFIX = 'file:'
 export class HostQuestions {
   readonly #options: HostQuestionsOptions
   readonly #budget: LineBudget
-  /** For what a model has the server do. */
+  /** Logger for what a model has the server do, with a limit. */
   readonly #limited: Logger
   readonly #ended = new AbortController()
 

@@ -35,7 +35,7 @@ export interface FrameParts {
 export class InstanceMemory {
   readonly #findArena: () => Arena | undefined
   readonly #idleBytes: number
-  /** By offset: memory of inputs that the model still has, although their execution has ended. */
+  /** Memory of inputs that the model still uses after their execution, by offset. */
   readonly #retained = new Map<number, ArenaPart>()
   /** Offsets of memory for outputs that the process asked for. */
   readonly #grown = new Set<number>()

@@ -149,7 +149,10 @@ export class InstanceProcess {
     this.send(plainFrame(OP.INIT, 0, { ...task, arena, problem, limit: arenaBytes }))
   }
 
-  /** Without its connection the process is of no use; mostly it has ended, and how is about to be told. */
+  /**
+   * Handles the end of the connection. Without it the process is of no use; mostly it has ended, and its exit is about to be
+   * reported.
+   */
   #onClose(): void {
     const timer = setTimeout(() => this.kill('it closed its connection'), LINGER_MS)
     void this.ended.then(() => clearTimeout(timer))
@@ -183,7 +186,7 @@ export class InstanceProcess {
     }
   }
 
-  /** Whatever a process writes must not harm this one. */
+  /** Runs a function that reads what the process wrote, which must not harm this process. */
   #guard(act: () => void): void {
     try {
       if (!this.#hasEnded) act()

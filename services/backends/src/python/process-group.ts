@@ -4,7 +4,7 @@ import type { ForkedProcess } from './zygote.ts'
 
 /** A process that lives, or is being forked. */
 interface Generation {
-  /** Those that no instance has yet. */
+  /** Processes that no instance has yet. */
   readonly channels: Promise<ForkedProcess[]>
   /** Resolves when the instances that came before have started, or have failed to. */
   turn: Promise<void>

@@ -21,7 +21,10 @@ export function pythonsOnPath(path: string, system = SYSTEM_FOLDER): readonly st
   return [...found.values()]
 }
 
-/** Its folder counts, too: a virtual environment links to the interpreter that has made it, and has other packages. */
+/**
+ * Identifies an interpreter by its file and its folder: a virtual environment links to the interpreter that made it, and has
+ * other packages.
+ */
 function identify(file: string): string | undefined {
   try {
     accessSync(file, constants.X_OK)

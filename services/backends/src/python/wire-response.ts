@@ -15,7 +15,7 @@ export interface ResponseExtra {
 }
 
 const NO_PARAMETERS: Parameters = new Map()
-/** By TritonError's codes. */
+/** Status codes, by the number of the code of TritonError. */
 const CODES: readonly StatusCode[] = [
   'UNKNOWN',
   'INTERNAL',

@@ -76,7 +76,7 @@ function startZygote(entry: Entry, spec: ZygoteSpec): Promise<Zygote> {
   return starting
 }
 
-/** While it has users it keeps the process alive. */
+/** Lets a zygote keep the process alive while it has users. */
 function hold(entry: Entry, isHeld: boolean): void {
   void entry.zygote?.then(
     (zygote) => zygote.hold(isHeld),

@@ -218,7 +218,10 @@ export class Zygote {
   }
 }
 
-/** As in Triton, an environment is activated: packages set variables there, as conda's do in etc/conda/activate.d. */
+/**
+ * Builds the command of a zygote. It activates the environment, as Triton does: packages set variables there, as conda's do in
+ * etc/conda/activate.d.
+ */
 function commandOf(spec: ZygoteSpec): readonly [string, ...string[]] {
   const { interpreter, environment, modules } = spec
   const zygote = ['-B', '-u', PROGRAM, String(CONTROL_FD), environment, ...modules]

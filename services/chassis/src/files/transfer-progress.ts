@@ -170,7 +170,7 @@ function renderBar({ bytes, totalBytes }: TransferState, rate: number, what: str
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
 
-/** With three digits, in powers of 1000. */
+/** Formats bytes with three digits, in powers of 1000. */
 function formatBytes(bytes: number): string {
   const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3))
   const value = bytes / 1000 ** power

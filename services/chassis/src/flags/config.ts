@@ -56,7 +56,7 @@ function metaOf(field: z.ZodType): { readonly env: string; readonly description:
   return { env, description }
 }
 
-/** As text; `-` if there is none and the setting may be absent, `required` if it may not. */
+/** Renders the default of a setting: `-` if it has none and may be absent, `required` if it may not. */
 function defaultOf(field: z.ZodType): string {
   const absent = field.safeParse(undefined)
   if (!absent.success) return 'required'

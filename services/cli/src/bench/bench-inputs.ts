@@ -19,7 +19,7 @@ import {
 } from '@tutti/tensor'
 import { seededRandom } from './open-loop.ts'
 
-/** With the length before it, as a tensor has it. */
+/** Element of a BYTES tensor, with its length before it. */
 const BYTES_ELEMENT = encodeBytesTensor([Buffer.from('a')])
 
 /**

@@ -30,7 +30,7 @@ export interface BenchResult {
   readonly notes: readonly string[]
 }
 
-/** A share of the time; above it the client may be what is measured. */
+/** Share of the time that the client is busy. Above it the client rather than the server may be measured. */
 const BUSY = 0.9
 
 export function toResult(

@@ -86,7 +86,10 @@ class OpenLoop {
     return this.#dueAt < this.#endAt && this.#dueAt <= this.#turn.clock.now()
   }
 
-  /** Not drawn one by one: of a high rate and a long turn they would take minutes. */
+  /**
+   * Estimates how many requests are due until the end. They are not drawn one by one, which would take minutes with a high rate and
+   * a long turn.
+   */
   #dueUntilTheEnd(): number {
     return Math.max(0, Math.ceil(((this.#endAt - this.#dueAt) * this.#arrivals.rate) / 1000))
   }

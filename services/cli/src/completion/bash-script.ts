@@ -46,7 +46,7 @@ function namesOf(flags: readonly CompletedFlag[]): string {
   return flags.map(({ name }) => name).join(' ')
 }
 
-/** Words as they are; what the shell looks for begins with @. */
+/** Writes choices as a word: fixed words as they are, a kind of name that the shell looks up with @ before it. */
 function toWord(choices: Choices): string {
   return typeof choices === 'string' ? `@${choices}` : choices.join(' ')
 }

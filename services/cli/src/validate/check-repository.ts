@@ -22,7 +22,7 @@ import type { Problem } from '../manifests/parse-manifests.ts'
 import { refusingUnreadable } from '../manifests/repository-configs.ts'
 import type { Report } from './report.ts'
 
-/** Something that is wrong, and the field that it is about. */
+/** A fault, and the field that it is about. */
 interface Fault {
   readonly reason: string
   /** Into config.pbtxt; '' for the whole. */

@@ -46,7 +46,7 @@ export function absent<T>(
   return { ...finding, status: 'missing' as const, neededBy: [...neededBy] }
 }
 
-/** In a line of text; JSON has all. */
+/** Most names in a line of text; JSON has all. */
 const MOST_NAMES = 5
 
 type AnyFinding = Omit<Finding, 'check'> & { readonly check: string }

@@ -23,7 +23,10 @@ export const TRACED_FLAGS = { ...REQUEST_FLAGS, format: FORMAT_FLAG } as const s
 /** Options of a client that asks its server for the times of steps. */
 export const ASK_FOR_STEPS = { headers: { [STEPS_HEADER]: '1' } }
 
-/** Has a stream end with a response, which carries what the steps took, even if its model ends it without one. */
+/**
+ * Parameter that makes a stream end with a response, which carries the steps' times, even if its model ends the stream without
+ * one.
+ */
 const FINAL_RESPONSE: Parameters = new Map([
   ['triton_enable_empty_final_response', { kind: 'bool', value: true }],
 ])

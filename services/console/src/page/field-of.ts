@@ -1,6 +1,9 @@
 import type { UnreadyResource } from '../api/cluster.ts'
 
-/** As the checks of the operator write paths: `steps[1](restore).inputMap[face]`, `storage.secretRef.name`. */
+/**
+ * Pattern of a message that begins with a field, as the operator's checks write fields: `steps[1](restore).inputMap[face]`,
+ * `storage.secretRef.name`.
+ */
 const FIELD = /^([a-z][A-Za-z0-9]*(?:\.[A-Za-z0-9_-]+|\[[^\]]*\]|\([^)]*\))*): /
 
 /** Splits the message of a refusal into the field that is wrong and the rest. In other messages the field is ''. */

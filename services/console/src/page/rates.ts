@@ -82,7 +82,7 @@ export function formatRate(perSecond: number | undefined): string {
   return perSecond < LEAST_SHOWN ? `<${LEAST_SHOWN}/s` : `${digits(perSecond)}/s`
 }
 
-/** With two decimals. */
+/** Least rate that two decimals show. */
 const LEAST_SHOWN = 0.01
 
 /** Three digits after rounding; more of large numbers. */

@@ -4,7 +4,7 @@ import { CallFailure, getJson } from './api-client.ts'
 
 /** Milliseconds over which rates are taken; two readings at least. */
 const WINDOW_MS = 5000
-/** After a failure. */
+/** Wait after a failure. */
 const RETRY_MS = 2000
 
 /** The fields of an answer that the page needs to ask again. */

@@ -74,7 +74,10 @@ function unknownHint(conversion: EnsembleConversion, model: ModelConfig, at: Ste
     : hintOf(at.name, names)
 }
 
-/** Where a tensor of a step is written: what a step makes in its outputMap, else where it is read first. */
+/**
+ * Returns the path at which a tensor of a step is written: in the outputMap of the step that makes it, else where it is read
+ * first.
+ */
 function pathOf({ graph }: EnsembleConversion, { step, side, name }: StepTensor): string {
   const stepAt = stepPath(graph.spec, step)
   if (side === 'input') return graph.reads[step]?.get(name)?.path ?? stepAt

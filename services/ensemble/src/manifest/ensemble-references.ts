@@ -32,7 +32,7 @@ export class EnsembleReferences {
   readonly #report: ReportFault
   readonly #inputs: ReadonlySet<string>
   readonly #steps = new Map<string, number>()
-  /** By the name that an outputMap gives. */
+  /** Outputs of steps, by the name that an outputMap gives. */
   readonly #made = new Map<string, { readonly kind: 'made'; step: number; output: string }>()
 
   /** Collects the tensors of an Ensemble, and reports each tensor that two steps make. */

@@ -110,7 +110,7 @@ function toStep(step: EnsembleStep, name: string, { isEnsemble }: ImportOptions)
   }
 }
 
-/** DNS labels made of the models' names, none of which is what stands before a dot in a tensor's name. */
+/** Names the steps by DNS labels made of the models' names. No label equals the part before a dot in a tensor's name. */
 function nameSteps(config: ModelConfig, steps: readonly EnsembleStep[]): readonly string[] {
   const maps = steps.flatMap((step) => [step.input_map, step.output_map])
   const inputs = config.input.map((input) => input.name)

@@ -10,7 +10,7 @@ import {
 const TWO_TO_32 = 4294967296
 const VARINT_BYTES = 10
 const ASCII_BYTES = 128
-/** Up to this length a loop over character codes is faster than a call into native code (Node 24). */
+/** Length up to which a loop over character codes is faster than a call into native code (Node 24). */
 const SHORT_TEXT_BYTES = 24
 
 /**

@@ -25,7 +25,7 @@ export function notOneMessage(got: string): ServeError {
 export interface FramedMessage {
   readonly flags: number
   readonly message: Buffer
-  /** Its large tensors, which `message` does not have; undefined if there are none. */
+  /** Large tensors, which `message` does not contain; undefined if there are none. */
   readonly apart: ApartTensors | undefined
 }
 

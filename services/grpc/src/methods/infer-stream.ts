@@ -26,7 +26,7 @@ interface Asked {
   readonly request: ClientRequest
   /** Bytes that count for it: its message, the objects made of it, and its typed contents once they are raw. */
   bytes: number
-  /** Its large tensors. */
+  /** Large tensors of the request. */
   readonly apart: ApartTensors | undefined
 }
 
@@ -46,7 +46,7 @@ export class InferStreamCall implements MessageReceiver {
   readonly #isGrpcError: boolean
   /** Resolves when every ordered request so far is answered. */
   #turn: Promise<void> = Promise.resolve()
-  /** Begin the work on requests that were read. */
+  /** Functions that begin the work on requests that were read. */
   readonly #received: (() => void)[] = []
   #isCopying = false
   #outstanding = 0

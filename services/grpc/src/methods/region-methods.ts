@@ -58,7 +58,7 @@ function unregister(kind: RegionKind, calls: RegionCalls) {
   }
 }
 
-/** Its message is read only of those who may change the server. */
+/** Makes the handler of a call whose message is read only from callers who may change the server. */
 function checked(calls: RegionCalls, answer: Parameters<typeof unary>[0]): MethodRecord {
   const answerAll = unary(answer)
   const serve: Handler = (call, definition) => {

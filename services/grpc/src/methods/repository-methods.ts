@@ -52,7 +52,7 @@ export function repositoryMethods(control: ControlCalls): Readonly<Record<string
   }
 }
 
-/** Its message, which may be large, is read only of those who may. */
+/** Makes the handler of a control call. Its message, which may be large, is read only from callers who may make the call. */
 function controlHandler(
   action: 'load' | 'unload',
   control: ControlCalls,

@@ -86,7 +86,7 @@ interface TraceRequest {
   readonly settings: Readonly<Record<string, { readonly value: readonly string[] }>>
 }
 
-/** Its message is read only of those who may change the server: answers tell its files. */
+/** Makes the handler of settings. Its message is read only from callers who may change the server, because answers name files. */
 function settingsHandler(
   control: ControlCalls,
   action: ControlCall['action'],

@@ -10,7 +10,9 @@ import type { FailingPod, Failure } from './failing-pod.ts'
 /** Reasons of events about which the status of the pod has more words. */
 const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['BackOff', 'FailedScheduling', 'Evicted'])
 
-/** When an event was last seen. Those of kubelets have the time in a field of an older version of the kind. */
+/**
+ * Returns the time at which an event was last seen. Events of kubelets have the time in a field of an older version of the kind.
+ */
 function timeOfEvent(event: Event & { readonly deprecatedLastTimestamp?: string | null }): string {
   const { series, deprecatedLastTimestamp, eventTime, metadata } = event
   // A field without a value may be null.
@@ -43,7 +45,7 @@ export function probeFailure(
   return latest && toFailure(pod, latest)
 }
 
-/** Between the last failure of a probe and the end of its container lies the grace period of the pod. */
+/** Most time between the last failure of a probe and the end of its container: the grace period of the pod lies between. */
 const NEAR_MS = 180_000
 
 /** Finds the latest event that says why a claim of the pod has no volume. Pure. */
@@ -84,7 +86,7 @@ function msOf(event: Event): number {
   return Math.floor(Date.parse(timeOfEvent(event)) / 1000) * 1000
 }
 
-/** When the last of its containers started that runs; undefined if none does. */
+/** Returns the latest start of a running container; undefined if none runs. */
 function startOf({ status }: FailingPod): number | undefined {
   const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
   const starts = all.map(({ state }) => Date.parse(startedAtOf(state)))

@@ -96,7 +96,7 @@ function lost({ metadata, status, spec }: FailingPod): Failure | undefined {
   return { reason: 'NodeNotReady', message, pod: metadata.name }
 }
 
-/** In whole seconds: what happened in one second counts as together. */
+/** Tells whether a condition is older than another by whole seconds. Two conditions of the same second count as simultaneous. */
 function isEarlier(one: StatusCondition, other: StatusCondition): boolean {
   return Date.parse(one.lastTransitionTime ?? '') < Date.parse(other.lastTransitionTime ?? '')
 }
@@ -149,12 +149,15 @@ function findEnd({ ready, state, lastState }: PodContainer): Ended | undefined {
   return state?.terminated ?? (ready ? undefined : lastState?.terminated)
 }
 
-/** By SIGKILL or SIGTERM, or at its own will after the signal: a kubelet ends what fails its probe so. */
+/**
+ * Tells whether a container ended by SIGKILL or SIGTERM, or exited by itself after the signal. A kubelet ends a container
+ * that way if its probe fails.
+ */
 function isKilled({ exitCode, reason }: Ended): boolean {
   return reason !== 'OOMKilled' && (exitCode === 137 || exitCode === 143 || exitCode === 0)
 }
 
-/** That memory was short says more than which container ended. */
+/** Chooses the reason of a failure. That memory was short says more than which container ended. */
 function reasonOf(ended = 'Error', own?: string): string {
   return ended === 'OOMKilled' ? ended : (own ?? ended)
 }

@@ -61,7 +61,7 @@ function parseRetryAfter(text: string | undefined): number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) * 1000 : undefined
 }
 
-/** For answers without a reason: HTTP's own word, as one. */
+/** Returns the reason of an answer that has none: HTTP's text for the status, written as one word. */
 function reasonOf(status: number): string {
   return STATUS_CODES[status]?.replaceAll(' ', '') ?? 'Unknown'
 }

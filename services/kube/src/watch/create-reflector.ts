@@ -27,7 +27,7 @@ export function createReflector<T extends KubeObject, K extends KubeObject = T>(
 
 class WatchingReflector<T extends KubeObject, K extends KubeObject> implements Reflector<K> {
   readonly #options: ReflectorOptions<T, K>
-  /** For log lines, `deployments.apps/v1` say. */
+  /** Name for log lines, `deployments.apps/v1` say. */
   readonly #name: string
   readonly #events: KubeEvents
   readonly #random: () => number
@@ -36,7 +36,7 @@ class WatchingReflector<T extends KubeObject, K extends KubeObject> implements R
   readonly #pace: RetryPace
   readonly #stop = new AbortController()
   #running: Promise<void> = Promise.resolve()
-  /** Where a watch goes on; empty: a complete state is needed. */
+  /** Version from which a watch goes on; empty if a complete state is needed. */
   #resourceVersion = ''
   #hasSynced = false
   #isWatchListServed = true

@@ -1,10 +1,12 @@
 import { backoffMs } from '@tutti/chassis'
 import { KubeError } from '../kube-error.ts'
 
-/** As client-go: quick at first, for a server that has just restarted; never a burden for one that is down. */
+/**
+ * Wait before the first retry. As in client-go, retries are quick at first, for a server that has just restarted, and then rare.
+ */
 const FIRST_WAIT_MS = 800
 const LONGEST_WAIT_MS = 30_000
-/** After so long without a failure the next one counts as the first. */
+/** Time without a failure after which the next failure counts as the first. */
 const HEALTHY_MS = 120_000
 /** A server may ask for longer waits than ours, up to this. */
 const LONGEST_ASKED_MS = 60_000

@@ -52,7 +52,7 @@ export const LOGS_FLAGS = {
 } as const satisfies FlagTable
 type LogsFlags = FlagValues<typeof LOGS_FLAGS>
 
-/** Between two looks for containers that have started. */
+/** Time between two looks for containers that have started. */
 const LOOK_MS = 2000
 
 export const logsCommand = withFlags(
@@ -86,7 +86,7 @@ interface LogViewOptions {
 /** Logs that one command shows. */
 class LogView implements FollowLogsOptions {
   readonly #options: LogViewOptions
-  /** By container, why it cannot be read. */
+  /** Reasons why logs cannot be read, by container. */
   readonly #failures = new Map<string, string>()
 
   constructor(o: LogViewOptions) {

@@ -40,9 +40,9 @@ export const RESTART_FLAGS = {
   format: KUBECTL_FORMAT_FLAG,
 } as const satisfies FlagTable
 
-/** Between two looks at the cluster. */
+/** Time between two looks at the cluster. */
 const LOOK_MS = 1000
-/** In whose name `kubectl rollout restart` writes. */
+/** Field manager with which `kubectl rollout restart` writes. */
 const FIELD_MANAGER = 'kubectl-rollout'
 
 export const restartCommand = withFlags(

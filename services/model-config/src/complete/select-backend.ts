@@ -10,7 +10,7 @@ export interface BackendChoice {
   readonly modelFilename: string
 }
 
-/** In the order in which Triton looks for them. */
+/** Backends and their files, in the order in which Triton looks for them. */
 const KNOWN: readonly BackendChoice[] = BACKENDS.flatMap(({ backend, files }) =>
   files.map(({ platform, filename }) => ({ backend, platform, modelFilename: filename })),
 )

@@ -1,4 +1,4 @@
-/** As tritonserver prints it between the two. */
+/** Separator that tritonserver prints between namespace and name. */
 const SEPARATOR = '::'
 
 /** The parts of a qualified name, `NAMESPACE::NAME`. */

@@ -63,7 +63,10 @@ function requestFault(text: string): BytesFault {
   return { text, isRequestFault: true }
 }
 
-/** Up to `count` elements: how many there are, and where the last one begins and should end, be it beyond the data. */
+/**
+ * Walks up to `count` elements. It returns how many there are, and where the last one begins and should end, perhaps beyond the
+ * data.
+ */
 function walk(data: Uint8Array, count: number) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
   const last = data.byteLength - PREFIX_BYTES

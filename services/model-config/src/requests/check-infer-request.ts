@@ -21,7 +21,7 @@ import { applyInputReshape } from './reshape.ts'
 
 // The checks of every request, in Triton's order. A check only says whether there is a fault; `request-faults.ts` says which.
 
-/** Up to so many inputs, to compare pairs is cheaper than a set. */
+/** Number of inputs up to which comparing pairs is cheaper than a set. */
 const FEW_INPUTS = 8
 
 /** True if an input comes twice. It is asked before their number is checked. */

@@ -30,7 +30,7 @@ function toError({ config }: RequestRules, { reason, text, field }: Fault): Serv
   return new ServeError(reason, text, { details })
 }
 
-/** With `[request id: R] ` before the text. */
+/** Makes the error of a request's fault, with `[request id: R] ` before the text. */
 function toRequestError(rules: RequestRules, request: InferRequest, fault: Fault): ServeError {
   return toError(rules, { ...fault, text: requestPrefix(request.context.id) + fault.text })
 }

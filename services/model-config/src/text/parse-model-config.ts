@@ -59,7 +59,7 @@ function readBraced(lexer: TextLexer, name: string, onField: FieldHandler): void
   readFields(lexer, '>', onField)
 }
 
-/** Where a value stands: the lexer is before it. */
+/** Place of a value that the lexer is about to read. */
 interface Place {
   readonly lexer: TextLexer
   readonly path: string

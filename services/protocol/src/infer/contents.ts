@@ -45,7 +45,7 @@ const FIXED_BYTES: Readonly<Record<number, number>> = { [WIRE_FIXED32]: 4, [WIRE
 /** Is called with the reader standing before one element, or before a packed field's, up to the reader's limit. It reads them. */
 type Visit = (member: Member, reader: WireReader, isPacked: boolean) => void
 
-/** So many bytes of packed varints are read in the time of one element that has a field of its own. */
+/** Bytes of packed varints that are read in the time of one element with a field of its own. */
 const PACKED_BYTES = 10
 /** And so many bytes of a text, or of packed floats, are copied, into new memory. */
 const COPIED_BYTES = 128
@@ -118,7 +118,7 @@ interface Output {
   readonly bytes: Buffer
   /** A view of the same bytes. */
   readonly view: DataView
-  /** Up to where it is written. */
+  /** Offset up to which the tensor is written. */
   readonly at: number
 }
 

@@ -59,7 +59,7 @@ export function writeVarints(
   return next
 }
 
-/** Up to four bytes, little-endian. */
+/** Writes up to four bytes, little-endian. */
 function putLow(out: DataView, at: number, value: number, itemSize: number): void {
   if (itemSize === 1) out.setInt8(at, value)
   else if (itemSize === 2) out.setInt16(at, value, true)

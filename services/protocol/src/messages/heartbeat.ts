@@ -9,7 +9,9 @@ import {
 import { malformedField } from './malformed-field.ts'
 import type { Heartbeat, SentHeartbeat } from './message.ts'
 
-/** As parseBoundedJson counts: four for each revision, and what newer members add. */
+/**
+ * Most values of a heartbeat, as parseBoundedJson counts them: four for each revision, and as many for what newer members add.
+ */
 const MAX_VALUES = 8 * HEARTBEAT_REVISIONS
 
 type Fields = Readonly<Record<string, unknown>>

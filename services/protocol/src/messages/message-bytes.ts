@@ -20,7 +20,7 @@ export const PREFIX_BYTES = 16
 
 /** Bytes that stay allocated between messages: a header with some long parameters fits. */
 const KEPT_BYTES = 16 * 1024
-/** Up to this length character codes one by one are faster than a call into native code (Node 24). */
+/** Length up to which character codes one by one are faster than a call into native code (Node 24). */
 const SHORT_TEXT_LENGTH = 24
 const VARINT_BYTES = 8
 const ASCII_BYTES = 128
@@ -214,7 +214,7 @@ function headerTooLarge(size: number): ServeError {
 export class MemberMessageReader {
   readonly #bytes: Buffer
   readonly #end: number
-  /** Where the lists being read stand: name, position, name, position. */
+  /** Positions in the lists that are being read: name, position, name, position. */
   readonly #path: (string | number)[] = []
   #position = PREFIX_BYTES
   #inlineAt: number

@@ -76,18 +76,18 @@ export type Message = { readonly from: string; readonly call: number } & (
       readonly error?: WireError
       readonly times?: WireTimes
     }
-  /** To the sender of a transfer: it may send up to `upTo` bytes of the transfer in all. */
+  /** Credit for the sender of a transfer, who may send up to `upTo` bytes of the transfer in all. */
   | { readonly type: 'credit'; readonly credits: readonly TransferCredit[] }
   /**
-   * To the callee: it may send `responses` responses in all. `received` counts the responses that have arrived without a gap.
-   * Both are totals, so that a repeated message does no harm.
+   * Credit for the callee, who may send `responses` responses in all. `received` counts the responses that have arrived without a
+   * gap. Both are totals, so that a repeated message does no harm.
    */
   | { readonly type: 'response-credit'; readonly responses: number; readonly received: number }
-  /** To the sender of a transfer: it should send again from `offset`. Sent once per transfer. */
+  /** Request to the sender of a transfer to send again from `offset`. It is sent once per transfer. */
   | { readonly type: 'resend'; readonly transfer: number; readonly offset: number }
   /** The caller no longer wants an answer. */
   | { readonly type: 'cancel'; readonly error: WireError }
-  /** To the callee: the final response and all its transfers have arrived; it may forget the call. */
+  /** Notice to the callee that the final response and all its transfers have arrived, so that it may forget the call. */
   | { readonly type: 'done' }
 )
 

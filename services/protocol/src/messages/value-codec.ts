@@ -14,7 +14,7 @@ import { malformedField } from './malformed-field.ts'
 import type { OutputHeader, TensorPart, WireTimes } from './message.ts'
 import type { MemberMessageReader, MemberMessageWriter } from './message-bytes.ts'
 
-/** In the order of their numbers in model_config.proto, which begin with 1. */
+/** Datatypes by their number in model_config.proto; the numbers begin with 1. */
 const DATATYPES_BY_NUMBER: readonly (Datatype | undefined)[] = [
   undefined,
   ...Object.keys(DATATYPES)

@@ -1,4 +1,4 @@
-/** More digits than any 64-bit integer has, so such an integer is one that fits none: to compute it takes as long as it likes. */
+/** Most digits of an integer to compute. A longer integer fits no 64-bit datatype, and to compute it could take long. */
 const MAX_DIGITS = 20
 const OUT_OF_RANGE = 10n ** BigInt(MAX_DIGITS)
 

@@ -53,7 +53,10 @@ function* formatNumbers(tensor: NamedTensor): Generator<string> {
   }
 }
 
-/** As Triton: a float32 prints as the double that it is, a whole number keeps its `.0`, and NaN and Infinity have no quotes. */
+/**
+ * Formats a number as Triton does: a float32 prints as the double that it is, a whole number keeps its `.0`, and NaN and Infinity
+ * have no quotes.
+ */
 function formatDouble(value: number): string {
   const text = Object.is(value, -0) ? '-0' : String(value)
   return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text
@@ -86,7 +89,7 @@ function* formatStrings(tensor: NamedTensor): Generator<string> {
   yield block
 }
 
-/** Where the element ends that begins behind its length. */
+/** Finds the end of the element that begins at `begin`, behind its length. */
 function elementEnd(tensor: NamedTensor, bytes: Buffer, begin: number): number {
   if (begin > bytes.byteLength) throw sizeMismatch(tensor)
   const end = begin + bytes.readUInt32LE(begin - LENGTH_BYTES)

@@ -7,7 +7,7 @@ const LONGEST_NAME = 9
 const NAME = /^(?:null|NaN|Infinity|Inf)(?!\w)/
 const NOT_A_NUMBER = 'null'
 const TOO_LARGE = '1e999'
-/** By how much a name grows at most: `Inf`. */
+/** Largest factor by which a replacement makes a name longer, that of `Inf`. */
 const GROWTH = 5 / 3
 
 /**

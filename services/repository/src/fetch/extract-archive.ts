@@ -17,7 +17,7 @@ const LINKS: readonly string[] = ['Link', 'SymbolicLink']
 const BLOCK_BYTES = 512
 /** Longest header of names, links and attributes. */
 const MAX_META_BYTES = 64 * 1024
-/** Beside the contents, for each file of an archive. */
+/** Bytes that each file of an archive may take beside its content. */
 const OVERHEAD_BYTES = 8 * 1024
 /** All other errors are the archive's. */
 const DISK_ERRORS = /^(EACCES|EDQUOT|EFBIG|EIO|ENOSPC|EPERM|EROFS)$/

@@ -81,7 +81,7 @@ async function listModel(
   throw new ServeError('ARTIFACT_NOT_FOUND', text)
 }
 
-/** In bytes. */
+/** Sums the sizes of objects, in bytes. */
 function sizeOf(objects: readonly StoredObject[]): number {
   return objects.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
 }

@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 
-/** Where a model is fetched from. */
+/** Source from which a model is fetched. */
 export type SourceUri =
   | { readonly kind: 'http'; readonly url: URL }
   /** `prefix` is '' or ends in `/`: what lies below it is the model's directory. */

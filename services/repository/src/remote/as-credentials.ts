@@ -111,7 +111,7 @@ function toType({ field, value }: Setting): 'key' | 'default' | undefined {
 }
 
 interface Setting {
-  /** For messages. */
+  /** Name of the field, for messages. */
   readonly field: string
   readonly value: string | undefined
 }

@@ -47,7 +47,7 @@ export class GoogleCredentials {
   readonly #clock: Pick<Clock, 'epochMs'>
   readonly #identity: CloudIdentity | undefined
   readonly #kept: Kept<string | undefined>
-  /** By the text of a file: a client of the library keeps its token. */
+  /** Source of tokens that was opened from the text of a file. It is kept because a client of the library keeps its token. */
   #opened: { readonly text: string; readonly source: Promise<TokenSource> } | undefined
 
   constructor(

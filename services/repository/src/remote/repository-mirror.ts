@@ -45,7 +45,7 @@ interface Look {
 interface Copy {
   /** Validator of the listing. */
   readonly validator: string
-  /** Its files' paths, relative to it. */
+  /** Paths of the files in the folder, relative to it. */
   readonly files: readonly string[]
 }
 
@@ -62,7 +62,7 @@ export class RepositoryMirror {
   readonly #clock: Clock
   readonly #open: OpenBucket
   readonly #stop = new AbortController()
-  /** By model, what its folder is a copy of. */
+  /** Source of the copy in each model's folder, by model. */
   readonly #copied = new Map<string, Copy>()
   /** The last look at each model: looks at one go one after the other. */
   readonly #looks = new Map<string, Promise<void>>()

@@ -21,9 +21,9 @@ export class Acceptance {
   readonly #log: Logger
   readonly #logged = new LoggedOnce()
   #accepted: AcceptedSet = NOTHING_ACCEPTED
-  /** By served name, those that count no more, the newest last. */
+  /** Revisions that no longer count, by served name; the newest is the last. */
   readonly #former = new Map<string, readonly AcceptedModelRevision[]>()
-  /** By served name, as it was told last. */
+  /** Models that were lost, by served name, as they were reported last. */
   #lost: ReadonlyMap<string, CatalogModel> = new Map()
 
   constructor(o: { readonly log: Logger }) {

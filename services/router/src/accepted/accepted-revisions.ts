@@ -44,7 +44,7 @@ interface Holder {
 export class AcceptedRevisions {
   readonly #log: Logger
   readonly #entries = new Map<string, Entry>()
-  /** By served name, the resource that has it. */
+  /** Resource that holds a served name, by the name. */
   readonly #holders = new Map<string, string>()
   /** Resources of which a log line told that another one has their name. */
   readonly #refused = new LoggedOnce()

@@ -18,7 +18,7 @@ import {
   type Stored,
 } from '@tutti/kube'
 
-/** As it comes from the cluster. The operator there may be of another release: no field is certain. */
+/** Resource as it comes from the cluster. The operator there may be of another release: no field is certain. */
 interface ServedResource extends KubeObject {
   readonly spec?: { readonly modelName?: string }
   readonly status?: ModelStatus | EnsembleStatus

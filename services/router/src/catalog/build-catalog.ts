@@ -38,7 +38,7 @@ export function buildCatalog(
   return { models: sortEntries(entries, previous) }
 }
 
-/** By name. The names are mostly those of before, which are in order. */
+/** Sorts entries by name. Most names are those of the previous catalog, which is in order. */
 function sortEntries(entries: CatalogEntries, previous: Catalog): Catalog['models'] {
   const sorted: CatalogEntries = new Map()
   for (const name of previous.models.keys()) {

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 
-/** For an output that a step answers with and that is not wanted. @param wanted - undefined if it came twice. */
+/** Makes the error for an output of a step that is not wanted. @param wanted - undefined if it came twice. */
 export function outputError(
   { entry }: ResolvedEntry,
   output: string,

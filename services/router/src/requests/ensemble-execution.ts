@@ -84,10 +84,10 @@ class EnsembleExecution {
   #lastTensor = 0
   /** Absent where nothing bounds the memory of requests. */
   readonly #held: HeldBytes | undefined
-  /** By step. */
+  /** Number of attempts, by the index of the step. */
   readonly #attempts: number[] = []
   #isApplying = false
-  /** Some of its tensors are lent to it. */
+  /** True if some of the request's tensors are lent. */
   #hasLent = false
   /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
   readonly #timeout: CallScope | undefined

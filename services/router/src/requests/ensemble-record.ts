@@ -18,7 +18,7 @@ interface RecordDependencies extends Pick<RequestDependencies, 'clock' | 'tracin
 
 /** Publishes the events of a request to an ensemble, has its span, and passes on what comes. */
 export class EnsembleRecord implements ResponseSink {
-  /** In which the steps are called: under the span. */
+  /** Context of the steps' calls, under the span of the ensemble. */
   readonly context: RequestCallContext
   readonly #dependencies: RecordDependencies
   readonly #call: NestedCall

@@ -16,7 +16,7 @@ interface RecordedVersion {
   readonly recorder: StatisticsRecorder
   readonly observer: RequestObserver
   readonly cacheObserver: CacheObserver | undefined
-  /** Whose series go with it. */
+  /** Labels of the steps, whose series are removed with the ensemble. */
   steps: ReadonlyMap<string, StepLabels>
 }
 

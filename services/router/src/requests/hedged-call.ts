@@ -158,7 +158,7 @@ class BranchPins {
   readonly #choose: Choose
   readonly #pins: RequestOwner['pins']
   readonly #clock: Clock
-  /** While it is at a replica: since when, and what was outstanding there then. */
+  /** Replica at which the attempt is, since when, and the outstanding work there at that time; absent while it is at none. */
   #place: { chosen: ChosenReplica; sinceMs: number; workUs: number } | undefined
 
   constructor(choose: Choose, pins: RequestOwner['pins'], clock: Clock) {

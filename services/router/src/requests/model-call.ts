@@ -21,7 +21,7 @@ export interface RequestOwner {
 /** The call of one model version, for a request to it or for a step of an ensemble. */
 export interface ModelCall {
   readonly target: ResolvedEntry
-  /** Its inputs are viewed until the sink has had the last response. */
+  /** Request whose inputs are viewed until the sink has the last response. */
   readonly request: InferRequest
   /** '' for a request to the model itself, and so `step`. */
   readonly ensemble: string

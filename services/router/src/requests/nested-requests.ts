@@ -76,7 +76,7 @@ function tooMany(bound: number): ServeError {
   return new ServeError('OVERLOADED', text)
 }
 
-/** With the text of Triton. */
+/** Makes the error for a decoupled model, with Triton's text. */
 function decoupled(model: string): ServeError {
   return new ServeError(
     'UNSUPPORTED',

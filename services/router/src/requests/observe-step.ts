@@ -8,7 +8,7 @@ interface ObservedStep {
   readonly observer: RequestObserver
   readonly clock: Clock
   readonly call: ModelCall
-  /** Whose step it is. */
+  /** Plan of the ensemble that has the step. */
   readonly ensemble: EnsemblePlan
 }
 

@@ -6,7 +6,7 @@ import type { CatalogVersion } from '../catalog/catalog.ts'
 export interface Pin {
   readonly version: CatalogVersion
   target: ModelTarget
-  /** That of `target`, as replicas are found by it. */
+  /** Key of the revision of `target`, by which replicas are found. */
   key: string
   /** Attempts that ran, may have run, or may still run under the revision. */
   uses: number

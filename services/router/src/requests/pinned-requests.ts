@@ -13,7 +13,7 @@ export interface PinnedEntry {
  * ask for it any longer, be it in a later step of an ensemble.
  */
 export class PinnedRequests {
-  /** Those of which a request is in flight. Requests count themselves; `wake` follows if something waits. */
+  /** Entries of which a request is in flight. Requests count themselves; `wake` follows if something waits. */
   readonly open: PinnedEntry[] = []
   waiting: { readonly pin: PinnedVersion; readonly resolve: () => void }[] = []
 

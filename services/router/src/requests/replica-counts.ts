@@ -3,7 +3,7 @@ import type { ReplicaTotals } from '@tutti/console'
 import type { ServeError } from '@tutti/errors'
 import type { StepCallTimes } from '@tutti/telemetry'
 
-/** After the last page has read them. */
+/** Time for which counts are kept after a page has last read them. */
 const KEPT_MS = 60_000
 /** Steps, each with one of its replicas: a few megabytes. */
 const MAX_PAIRS = 20_000

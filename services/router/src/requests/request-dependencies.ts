@@ -19,7 +19,7 @@ export interface RequestCallContext extends CallContext, Pick<ExecuteOptions, 'o
 /** How the model versions of replicas are called. */
 export interface ReplicaCalls {
   readonly executor: FindReplicaExecutor
-  /** They are other processes: what is sent to them was checked before. */
+  /** True if the steps are other processes: requests to them were checked before. */
   readonly areRemote?: boolean
 }
 
@@ -61,7 +61,7 @@ export interface RequestDependencies {
   /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
   readonly inFlight: Map<string, number>
   readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
-  /** Where the requests of sequences go. */
+  /** Routes of the sequences' requests. */
   readonly sequences: SequenceRoutes
   /** Lists the revisions that are served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]

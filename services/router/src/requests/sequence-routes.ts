@@ -7,7 +7,7 @@ import type { ChosenReplica, Pin } from './pin.ts'
 
 /** Sequences that a router remembers, some 300 bytes each: more than the replicas of a few models have slots for. */
 const MAX_SEQUENCES = 262_144
-/** Between two looks for those that can be forgotten. */
+/** Time between two looks for sequences that can be forgotten. */
 const SWEEP_MS = 1000
 
 interface RouteDependencies {
@@ -44,13 +44,13 @@ interface WaitingCall {
 interface Route {
   readonly key: string
   readonly id: bigint | string
-  /** Where its requests go; undefined until the first one has gone there, and after its END. */
+  /** Replica of the sequence's requests; undefined before the first request was sent, and after END. */
   place: { readonly replica: string; readonly pin: Pin } | undefined
-  /** It ended early: only a START goes on. */
+  /** True if the sequence ended early: only a START goes on. */
   isLost: boolean
   isBusy: boolean
   readonly waiting: WaitingCall[]
-  /** When it may be forgotten, unless a request of it is in flight. */
+  /** Time after which the sequence may be forgotten, unless one of its requests is in flight. */
   expiresAt: number
 }
 

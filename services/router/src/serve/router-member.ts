@@ -20,9 +20,9 @@ import { StepDiscovery } from './step-discovery.ts'
 import { StepLink } from './step-link.ts'
 
 /**
- * So long a lost broker does not make the router unready. All routers lose it together, and a client is better told by them that
- * it may try again than by an ingress controller without a server; a router that lost it alone leaves its clients to the others then.
- * As long as direct connections carry all requests there is no need to.
+ * Time for which a lost broker does not make the router unready. All routers lose it together, and routers tell clients better
+ * than an ingress controller without a server that they may try again. After that time, a router that lost the broker alone leaves
+ * its clients to the others, unless direct connections carry all requests.
  */
 const BROKER_GRACE_MS = 30_000
 
@@ -176,7 +176,10 @@ export class RouterMember implements BrokerMember, ReplicaCalls {
     await this.#endpoint?.drain(o)
   }
 
-  /** For some time, and while each model version that steps serve has a replica that is reached without the broker. */
+  /**
+   * Tells whether the router stays ready without the broker: for some time, and while each served model version has a replica
+   * that is reached without it.
+   */
   #mayLackBroker({ awayMs, direct }: RouterEndpoint): boolean {
     if (awayMs <= BROKER_GRACE_MS) return true
     const reached = new Set(direct)

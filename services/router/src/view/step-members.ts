@@ -18,7 +18,7 @@ export type StepQuestions = Omit<StepControl, 'describe'>
 interface Member {
   control?: StepQuestions
   described?: { readonly description: StepDescription; readonly order: number }
-  /** From heartbeats; absent for a step in this process, which serves what it describes. */
+  /** Revisions that heartbeats announce; absent for a step in this process, which serves what it describes. */
   serves?: ReadonlySet<string>
 }
 
@@ -88,7 +88,7 @@ export class StepMembers {
     return this.#members.get(replica)?.described?.description.models ?? []
   }
 
-  /** Those that the replica described, without the READY versions that take no new requests. */
+  /** Lists the models that the replica described, without READY versions that take no new requests. */
   #models(replica: string): readonly ServedModel[] {
     const described = this.#described(replica)
     const models = this.#acceptance?.filter(replica, described) ?? described

@@ -33,7 +33,7 @@ export interface CallerAccess {
 /** A backend as the caller of one call sees it: the models of its grants, within its quota, and no others. */
 export class AccessBackend implements InferenceBackend {
   readonly #access: CallerAccess
-  /** Has counted the call, so that its first request is not counted again. */
+  /** Meter that has counted the call, so that its first request is not counted again. */
   #counted: QuotaMeter | undefined
 
   /**
@@ -185,7 +185,7 @@ export class AccessBackend implements InferenceBackend {
     return grant
   }
 
-  /** For a request about no model, or several. */
+  /** Grant for a request about no model, or about several. */
   get #free(): Grant | undefined {
     const grants = this.#access.grants()
     return grants.find(({ meter }) => meter?.obstacle === undefined) ?? grants[0]

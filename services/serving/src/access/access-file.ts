@@ -34,7 +34,7 @@ const Identity = z
       .array(z.string().regex(/^[0-9a-f]{64}$/, { error: 'want 64 hex digits in lower case' }))
       .max(16)
       .default([]),
-    /** As readClientCertificate of ../tls spells them. */
+    /** Names of certificates, spelled as readClientCertificate of ../tls does. */
     certificates: z
       .array(
         z.string().regex(/^(CN|DNS|URI|email|IP Address):.{1,1024}$/, {

@@ -18,7 +18,7 @@ function isRefusal(reason: Reason): reason is Refusal {
   return REFUSALS.some((one) => one === reason)
 }
 
-/** Where identities are configured. */
+/** Source from which identities are configured. */
 export type IdentitySource = 'file' | 'edge'
 
 /** Counts of refused calls and of requests by identity, over all listeners of a process. */

@@ -38,7 +38,7 @@ export class CallerCredentials {
   readonly #grants = new Map<string, readonly Grant[]>()
   readonly #tokens: ServiceAccountTokens | undefined
   readonly #clock: Pick<Clock, 'epochMs'>
-  /** By connection, because to read one parses it. */
+  /** Certificates of clients, by connection. They are kept because reading one parses it. */
   readonly #certificates = new WeakMap<object, ClientCertificate>()
 
   /** @param tokens - checks ServiceAccount tokens; undefined: none is accepted. */

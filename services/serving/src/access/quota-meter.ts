@@ -11,7 +11,7 @@ export interface Quota {
   readonly concurrentRequests?: number | undefined
 }
 
-/** After which a caller with too many requests at a time may try again: nobody knows when one of them ends. */
+/** Time after which a caller with too many open requests may try again; when one of them ends is unknown. */
 const CONCURRENT_RETRY_MS = 1000
 
 /** A caller that waits as long as it was told must not miss its request by the last digit. */

@@ -51,7 +51,7 @@ export class ServiceAccountTokens {
   readonly #issuer: string
   readonly #clock: Pick<Clock, 'epochMs'>
   readonly #keys: ReadonlyMap<string, Key>
-  /** By digest. */
+  /** Verified tokens, by their digest. */
   readonly #remembered = new Map<string, Remembered>()
 
   constructor({ url, keys }: TokenIssuer, clock: Pick<Clock, 'epochMs'>) {

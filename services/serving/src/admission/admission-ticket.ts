@@ -40,7 +40,7 @@ export class AdmissionTicket implements ByteCount {
   waits = 0
   hasPlace = false
   readonly #admission: TicketPool
-  /** In the lines of its pools and its client: in all or in none. */
+  /** Places in the lines of the ticket's pools and its client: in all of them or in none. */
   readonly #places: readonly LinePlace<AdmissionTicket>[]
   #call: WaitingCall | undefined
   #bytes = 0

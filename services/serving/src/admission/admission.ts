@@ -21,7 +21,7 @@ export class Admission implements TicketPool {
   /** Line of all tickets that wait, including tickets of admissions that are a share of this one. */
   readonly line = new WaitingLine<AdmissionTicket>()
   readonly ended: EndedCalls
-  /** By connection; undefined if each carries the calls of many clients. */
+  /** Shares of clients, by connection; undefined if a connection carries the calls of many clients. */
   readonly #connections: WeakMap<object, ClientShare> | undefined
   #requests = 0
   #bytes = 0
@@ -63,19 +63,19 @@ export class Admission implements TicketPool {
     return new AdmissionTicket(this, connection && this.#shareOf(connection), identity)
   }
 
-  /** For tickets: makes room for bytes that do not wait yet. @throws ServeError OVERLOADED if there is none. */
+  /** Makes room for bytes of a ticket that do not wait yet. @throws ServeError OVERLOADED if there is none. */
   makeRoom(bytes: number, ticket?: AdmissionTicket): void {
     const isOpen = this.#makeRoom(bytes, ticket, this)
     if (isOpen && this.whole !== undefined) this.whole.#makeRoom(bytes, ticket, this)
   }
 
-  /** For tickets: counts bytes, or gives back with a negative number. */
+  /** Counts bytes of a ticket; a negative number gives bytes back. */
   count(bytes: number): void {
     this.#bytes += bytes
     this.whole?.count(bytes)
   }
 
-  /** For tickets: counts bytes that wait for the client. */
+  /** Counts bytes of a ticket that wait for the client. */
   countWaiting({ connection, identity }: AdmissionTicket, bytes: number): void {
     this.#waitingBytes += bytes
     if (this.whole !== undefined) this.whole.#waitingBytes += bytes
@@ -83,7 +83,7 @@ export class Admission implements TicketPool {
     if (identity !== undefined) identity.waitingBytes += bytes
   }
 
-  /** For tickets: ends calls that wait, if too much waits now that this ticket has more. A call that waits alone goes on. */
+  /** Ends waiting calls if too many bytes wait since this ticket has more. A call that waits alone goes on. */
   limitWaiting(ticket: AdmissionTicket): void {
     const { maxWaitingBytesPerClient: most } = this.bounds
     const { connection, identity } = ticket
@@ -101,14 +101,14 @@ export class Admission implements TicketPool {
     ticket.end(endedFor(reason, this))
   }
 
-  /** For tickets: takes a place. @throws ServeError OVERLOADED if there are `maxRequests`. */
+  /** Takes a place for a ticket. @throws ServeError OVERLOADED if there are `maxRequests`. */
   enter(): void {
     if (this.#requests >= this.bounds.maxRequests) refuseFurtherRequest(this)
     this.whole?.enter()
     this.#requests += 1
   }
 
-  /** For tickets: gives a place back. */
+  /** Gives the place of a ticket back. */
   leave(): void {
     this.whole?.leave()
     this.#requests -= 1

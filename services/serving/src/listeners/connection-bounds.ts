@@ -23,15 +23,15 @@ interface Connection {
   readonly socket: Socket
   /** Bytes of both directions, when it was looked at. */
   bytes: number
-  /** When bytes had come or gone since the look before. */
+  /** Time of the last look that found new bytes, sent or received. */
   movedAt: number
 }
 
 /** How often connections are looked at, so that it is known how long they have been idle. */
 const LOOK_MS = 5000
-/** For new connections they are looked at no more often, however many come: a look goes through all calls. */
+/** Least time between two looks at connections, however many new ones come: a look goes through all calls. */
 const LOOK_AGAIN_MS = 50
-/** Those that are about to end are open for a moment beyond the bound. */
+/** Connections beyond the bound that may be open for a moment, because they are about to end. */
 const SLACK = 256
 
 /** Names a connection; a TLS socket and the socket below it have the same name. */

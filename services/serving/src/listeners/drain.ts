@@ -1,6 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 
-/** For writing the answers of requests that a drain failed. */
+/** Time for writing the answers of requests that a drain failed. */
 const LAST_ANSWERS_MS = 1000
 
 /** The requests of one server that are in flight. */

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Server, TLSSocket } from 'node:tls'
 import type { Clock } from '@tutti/chassis'
 
-/** From the connection to the end of its handshake: two round trips and one signature. Node counts only silence. */
+/** Most time of a handshake, which takes two round trips and one signature. Node itself bounds only silence. */
 const HANDSHAKE_MS = 10_000
 /** Share of all connections that may be in their handshakes. */
 const SHARE = 1 / 4

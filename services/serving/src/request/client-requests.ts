@@ -7,7 +7,7 @@ import type { InferenceBackend, Protocol, ResolvedModel } from '../backend/infer
 
 export interface RequestCounting {
   readonly protocol: Protocol
-  /** They come from outside, over an edge listener. */
+  /** True if the requests come from outside, over an edge listener. */
   readonly isOutside?: boolean
   readonly clock: Pick<Clock, 'now'>
   /** Absent where nobody counts. */

@@ -19,7 +19,7 @@ export interface InputSource {
     readonly backend: Pick<InferenceBackend, 'regions' | 'identity'>
     charge(bytes: number): void
   }
-  /** From the first input on that lies in shared memory. */
+  /** Inputs in shared memory; absent before the first such input. */
   placed?: PlacedInputs
 }
 

@@ -37,7 +37,7 @@ export class PlacedInputs {
     this.#reader = reader
   }
 
-  /** Not all was copied at once. */
+  /** True if not all inputs were copied at once. */
   get isLate(): boolean {
     return this.#late.length > 0
   }

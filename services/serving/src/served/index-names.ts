@@ -19,7 +19,7 @@ export function withNames(
   return [...served, ...unknown].toSorted((a, b) => compareNames(a.name, b.name))
 }
 
-/** As Triton lists what was never loaded. */
+/** Makes the entry of a model that was never loaded, as Triton lists it. */
 function toUnknown(name: string): IndexEntry {
   return { name, version: '', state: '', reason: '' }
 }

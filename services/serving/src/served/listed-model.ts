@@ -8,7 +8,7 @@ export interface ListedVersion {
   readonly state: 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE'
   /** `<Code>: <text>` if the load failed, '' otherwise. */
   readonly reason: string
-  /** Its own configuration, if it is not the model's. */
+  /** Configuration of the version, if it is not the model's. */
   readonly own?: { readonly config: ModelConfig }
 }
 

@@ -31,7 +31,7 @@ type Owner = ExecutionOwner<ScheduledRequest, Execution>
 /** One run of a batch on one instance: tells the engine of callers that leave, and its requests of the end. */
 export class Execution implements BatchOptions {
   readonly instance: number
-  /** By the clock, in milliseconds. */
+  /** Time of the start by the clock, in milliseconds. */
   readonly startedAt: number
   readonly requests: readonly ScheduledRequest[]
   readonly #owner: Owner
@@ -114,9 +114,9 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   request: StepRequest
   /** The options that came with the request; the calls that its model makes belong to the same request. */
   readonly options: ExecuteOptions
-  /** When it began to wait: for its first execution, or for another one. */
+  /** Time at which the request began to wait: for its first execution, or for another one. */
   acceptedAt: number
-  /** It has executed, and waits for another execution. */
+  /** True if the request has executed and waits for another execution. */
   isAgain = false
   /** Infinity without a deadline. */
   readonly deadlineAt: number
@@ -168,7 +168,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     return this.#context.details.model
   }
 
-  /** To its engine the request is its own sink. */
+  /** Sink of the engine, which is the request itself. */
   get sink(): ResponseSink {
     return this
   }
@@ -213,7 +213,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.#giveBack?.()
   }
 
-  /** As EngineRequest's. Each execution counts as a request in the statistics, as in Triton. */
+  /** Executes the request again, see EngineRequest. Each execution counts as a request in the statistics, as in Triton. */
   again(next: StepRequest): void {
     if (this.#state !== 'running') return
     const times = this.#stepTimes({ ...NO_TIMES, computeInferNs: this.#sinceNs(this.#startedAt) })
@@ -328,7 +328,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     else this.#turn.deliver(outcome, () => this.#pass(outcome, times))
   }
 
-  /** After the final response nothing has an effect. */
+  /** Passes an outcome on. After the final response it has no effect. */
   #pass(outcome: StepResponse | ServeError, times: StepTimes | undefined): void {
     if (this.isAnswered) return
     if (!(outcome instanceof ServeError) && !outcome.final) return this.#send(outcome)

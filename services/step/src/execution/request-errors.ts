@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { requestPrefix, type StepRequest } from '@tutti/tensor'
 
-/** For a request whose caller's signal aborted: Triton gives CANCELLED without a text. */
+/** Makes the error of a request whose caller aborted: Triton gives CANCELLED without a text. */
 export function cancelError(reason: unknown): ServeError {
   if (reason instanceof ServeError && reason.code !== 'CANCELLED') return reason
   return new ServeError('CANCELLED', '', { cause: reason })
@@ -20,7 +20,7 @@ export function stoppingError({ context }: StepRequest): ServeError {
   )
 }
 
-/** For a request that runs when the server stops. */
+/** Makes the error of a request that runs when the server stops. */
 export function stoppedError({ context }: StepRequest): ServeError {
   const text = `${requestPrefix(context.id)}Server is stopping, the execution was given up`
   return new ServeError('ENGINE_STOPPED', text)

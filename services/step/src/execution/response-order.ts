@@ -33,7 +33,7 @@ export class Turn {
     return isNear || this.isEnded ? undefined : this.gate.wait()
   }
 
-  /** After the last response: the next request may answer. */
+  /** Lets the next request answer, after the last response. */
   end(): void {
     this.isEnded = true
     this.gate.open()

@@ -11,7 +11,7 @@ export interface Waiting<T> {
 /** The requests of one model version that wait: the ordinary queue, or that of sequences. */
 export interface WaitingRequests<T> {
   readonly length: number
-  /** When `expire` has to be called next, by the clock; no request expires before. */
+  /** Time of the next call of `expire` by the clock; no request expires before. */
   readonly nextExpiry: number
   /** @throws ServeError if the request is refused. */
   add(item: T, request: StepRequest, now: number): Waiting<T>
@@ -64,7 +64,7 @@ export interface SchedulerDependencies<T> {
   readonly instances: InstanceChoice
 }
 
-/** Who schedules requests and executions. */
+/** Owner that schedules requests and executions. */
 export interface ExecutionOwner<Request, Execution> {
   readonly context: ExecutionContext
   /** Answers the request with an error, whether it waits or runs. */

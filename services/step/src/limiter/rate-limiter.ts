@@ -40,13 +40,13 @@ class Turn {
   readonly needs: readonly (readonly [Pool, number])[]
   readonly weight: number
   wake = (): void => {}
-  /** Where it stands in the order; it is served before those with a larger one. */
+  /** Position in the order: turns with a smaller tag are served first. */
   tag = 0
   /** The tag after its last turn. */
   next = 0
   isWaiting = false
   isExecuting = false
-  /** Its model has asked since it was woken. */
+  /** True if its model has asked since it was woken. */
   hasAsked = false
 
   constructor(needs: Turn['needs'], weight: number) {
@@ -75,7 +75,7 @@ export interface InstanceLimits {
 export class RateLimiter {
   readonly #given: readonly ResourceCount[]
   readonly #pools = new Map<string, Pool>()
-  /** Those that wait, in order of arrival. */
+  /** Turns that wait, in order of arrival. */
   readonly #waiting = new Set<Turn>()
   /** The tag of the last turn that began. */
   #now = 0
@@ -187,7 +187,7 @@ export class RateLimiter {
     return false
   }
 
-  /** It may have nothing to execute after all: then those go on that waited behind it. */
+  /** Takes a turn out of the order. If its model has nothing to execute after all, the turns that waited behind it go on. */
   #leave(turn: Turn): void {
     if (!turn.isWaiting) return
     turn.isWaiting = false
@@ -218,7 +218,10 @@ export class RateLimiter {
     this.#serveSoon()
   }
 
-  /** After the model whose instance has ended has asked again: else it would come after all who wait. */
+  /**
+   * Serves waiting turns soon, but after the model whose instance has ended could ask again: its turn would else come after all
+   * that wait.
+   */
   #serveSoon(): void {
     if (this.#willServe) return
     this.#willServe = true

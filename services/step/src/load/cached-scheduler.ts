@@ -62,8 +62,9 @@ export function cacheResponses(
 }
 
 /**
- * With `preserve_ordering` nothing may overtake: the cache answers only while nothing is executed, one elsewhere never, and never a
- * request whose key takes several turns.
+ * Makes the check whether a request must execute, whether the cache has its response or not. With `preserve_ordering` no request
+ * may overtake another. So a cache of this process answers only while nothing executes, and no request whose key takes several
+ * turns. A cache elsewhere answers none.
  */
 function executesInOrder(
   config: ModelConfig,

@@ -103,7 +103,7 @@ async function completedOf(
   return configs
 }
 
-/** Those that complete configurations from model files, and none that runs code for it. */
+/** Selects the engines that complete configurations from model files without running their code. */
 function withoutCode(engines: Engines): Engines {
   return {
     get: async (backend) => {

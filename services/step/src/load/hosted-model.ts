@@ -31,7 +31,7 @@ export interface HostedVersion {
   reason: string
   /** Present exactly while the state is READY. */
   serving: Serving | undefined
-  /** Its configuration and labels, if they are not the model's. */
+  /** Configuration and labels of the version, if they are not the model's. */
   readonly own?: Pick<PreparedVersion, 'config' | 'labels'>
 }
 

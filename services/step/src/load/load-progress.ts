@@ -17,7 +17,7 @@ const NAMED = 4
 export class LoadProgress {
   readonly #clock: Pick<Clock, 'now' | 'setTimer'>
   readonly #events: Pick<StepEvents, 'modelsLoading'>
-  /** Those that execute, in the order in which they began. */
+  /** Loads that run, in the order in which they began. */
   readonly #begun = new Map<ShownLoad, number>()
   #total = 0
   #done = 0

@@ -124,7 +124,7 @@ interface SchedulerOptions {
   readonly statistics: StatisticsRecorder
   /** Sequences of a model with `sequence_batching`. */
   readonly sequences?: Sequences | undefined
-  /** With a rate limiter. */
+  /** Limits of the instances; absent without a rate limiter. */
   readonly limits?: InstanceLimits | undefined
   readonly settings: Pick<
     StepSettings,

@@ -31,7 +31,7 @@ export class AutoDelay {
   readonly #gaps: number[] = []
   #nextGap = 0
   #arrivedAt = Number.NaN
-  /** When the batch that waits now could have executed first. */
+  /** Time from which the waiting batch could have executed. */
   #heldSince: number | undefined
   /** Means over executions, weighted by age: `itemMs` is what a further item costs, undefined until sizes have differed. */
   #size = 0

@@ -156,7 +156,7 @@ export class RequestQueue<T> {
     throw new ServeError('OVERLOADED', text)
   }
 
-  /** From the back: only what is of a lower level or delayed is passed. */
+  /** Links an entry, searching from the back: it passes only entries of a lower level or delayed ones. */
   #link(entry: QueueEntry<T>): void {
     let previous = this.#last
     while (previous !== undefined && isServedAfter(previous, entry)) previous = previous.previous

@@ -13,7 +13,7 @@ import {
 
 type InitialState = SequenceState['initial_state'][number]
 
-/** Where the files of initial states are, below the model's directory. */
+/** Folder of the files of initial states, below the model's directory. */
 const FOLDER = 'initial_state'
 
 /**

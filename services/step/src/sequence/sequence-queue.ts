@@ -50,7 +50,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
   #picked: readonly SequenceEntry<T>[] = []
   #length = 0
   #backlogExpiry = Number.POSITIVE_INFINITY
-  /** When an idle instance is to be looked at again. */
+  /** Time of the next look at idle instances. */
   #wakeAt = Number.POSITIVE_INFINITY
 
   constructor(rules: SequenceRules) {

@@ -57,7 +57,7 @@ export class StateMemory {
 /** States that one sequence keeps for its model between two requests. */
 export class SequenceStates {
   readonly #memory: StateMemory
-  /** By name of the output that brings the next. */
+  /** Current states, by the name of the output that brings the next state. */
   readonly #current: Map<string, NamedTensor>
   readonly #initial: ReadonlyMap<string, NamedTensor>
   /** Bytes of its own states: initial states are shared. */

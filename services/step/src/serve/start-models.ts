@@ -90,7 +90,10 @@ function ownModels(
   }
 }
 
-/** Where nothing is added later, a name that is not there is a typing error. @param own - the models of a step; else all. */
+/**
+ * Refuses names that no repository has. Where no model is added later, such a name is a typing error. @param own - the models of
+ * a step; else all.
+ */
 async function requireThere(
   repository: ModelRepository,
   flag: string,

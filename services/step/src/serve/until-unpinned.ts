@@ -3,7 +3,7 @@ import { type Clock, sleep } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import type { StepEndpoint } from '@tutti/transport'
 
-/** Between two questions: a replaced version costs memory, not work. */
+/** Time between two questions: a replaced version costs memory, not work. */
 const ASK_EVERY_MS = 200
 
 /** Failures of a router that is gone and has no requests, or of one that does not know the question and counts none. */

@@ -5,7 +5,7 @@ import { Histogram } from '../histogram.ts'
 import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
 import { SeriesOfModels } from './series-of-models.ts'
 
-/** As a newer Triton calls it: 2.51 has none. */
+/** Name of the family in a newer Triton; 2.51 has none. */
 export const FIRST_RESPONSE_FAMILY = 'nv_inference_first_response_histogram_ms'
 /** Triton's, in milliseconds. */
 const DEFAULT_BUCKETS = [100, 500, 2000, 5000]
@@ -70,7 +70,7 @@ export class FirstResponses {
   }
 }
 
-/** In Triton's order. */
+/** Lists the series of a model's histogram in Triton's order. */
 function toSeries({ labels, histogram }: ModelTimes): MetricSeries[] {
   return [
     { suffix: '_count', labels, value: histogram.count },

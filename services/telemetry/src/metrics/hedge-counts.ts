@@ -36,7 +36,7 @@ export class HedgeCounts {
     if (counted !== undefined) counted.counts[what] += 1
   }
 
-  /** As Prometheus families. */
+  /** Returns the counts as Prometheus families. */
   families(): readonly MetricFamily[] {
     const steps = [...this.#steps.values()]
     return FAMILIES.map(([what, name, help]) => ({

@@ -5,7 +5,7 @@ import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
 import type { CacheObserver } from '../statistics/cache-statistics.ts'
 import { SeriesOfModels } from './series-of-models.ts'
 
-/** As Triton: quantiles are those of the last minute, which goes in parts of 12 s. */
+/** Number of parts of the window. As in Triton, quantiles cover the last minute, which moves in parts of 12 s. */
 const PARTS = 5
 const PART_MS = 12_000
 /** Values that are kept of one part, a fair sample if there are more. */
@@ -51,7 +51,7 @@ interface ModelSummaries {
 }
 
 export interface LatencySummariesOptions {
-  /** From 0 to 1. */
+  /** Quantiles, each from 0 to 1. */
   readonly quantiles: readonly number[]
   readonly clock?: Pick<Clock, 'now'>
   readonly random?: () => number
@@ -82,7 +82,9 @@ export class LatencySummaries {
     return { began: () => watch }
   }
 
-  /** After `add`. @returns counts the hits and misses of a model with these labels. */
+  /**
+   * Adds counts of cache hits and misses to the series that `add` has made. @returns the observer of a model with these labels.
+   */
   addCache(labels: MetricSeries['labels']): CacheObserver {
     const known = this.#models.find(labels)
     if (known === undefined) throw bug('summaries of a cache come after those of its model')

@@ -26,7 +26,7 @@ const NAMES = [
   'summary_quantiles',
   'histogram_latencies',
 ] as const
-/** With the errors that Triton tolerates; samples here are as exact as there are any. */
+/** Default quantiles with the errors that Triton tolerates. Quantiles here are exact for the kept samples. */
 const QUANTILES = '0.5:0.05,0.9:0.01,0.95:0.001,0.99:0.001,0.999:0.001'
 
 /** @throws ServeError FLAG_INVALID */

@@ -30,7 +30,7 @@ import { stepFamilies } from './step-families.ts'
 export interface ModelMetricLabels {
   /** One that is qualified becomes two labels, as in Triton. */
   readonly name: string
-  /** As served; an ensemble's is the constant "1", as in Triton (triton-semantics 4.11). */
+  /** Version that is served; that of an ensemble is the constant "1", as in Triton (triton-semantics 4.11). */
   readonly version: string
   /** The config's `metric_tags`; each key becomes a label with `_` before it. */
   readonly tags?: Readonly<Record<string, string>>

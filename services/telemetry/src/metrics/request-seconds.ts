@@ -3,7 +3,7 @@ import type { MetricFamily } from '../metrics-text.ts'
 import { BUCKETS_S } from '../statistics/step-measures.ts'
 import { nameLabels } from './name-labels.ts'
 
-/** Those of steps, and of streams that are read for minutes. */
+/** Bounds of the buckets: those of steps, and two for streams that are read for minutes. */
 const BOUNDS_S = [...BUCKETS_S, 60, 300]
 /** Names that are kept, served or not, while nobody reads the metrics. */
 const MIN_KEPT = 1024
@@ -17,7 +17,7 @@ export interface EndedRequest {
   readonly version: number | undefined
   /** `OK`, or the code of its error. */
   readonly code: string
-  /** From its arrival until its last response. */
+  /** Time from the request's arrival until its last response. */
   readonly seconds: number
   /** The trace of a sampled request. */
   readonly traceId: string | undefined
@@ -29,7 +29,7 @@ interface VersionSeries {
   readonly version: string
   readonly http: Map<string, Histogram>
   readonly grpc: Map<string, Histogram>
-  /** Since the metrics were last read. */
+  /** True if a request has come since the metrics were last read. */
   wasAsked: boolean
 }
 

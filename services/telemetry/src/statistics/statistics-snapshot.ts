@@ -31,7 +31,7 @@ interface RecordedStatistics {
   readonly fail: RecordedDuration
   readonly queue: RecordedDuration
   readonly compute: RecordedCompute
-  /** By size. */
+  /** Times of executions, by batch size. */
   readonly batches: ReadonlyMap<number, RecordedCompute>
 }
 

@@ -17,7 +17,7 @@ export interface StatisticsRecorderOptions {
   readonly name: string
   readonly version: string
   readonly isEnsemble?: boolean
-  /** Its responses are cached. */
+  /** True if responses of the model are cached. */
   readonly hasCache?: boolean
   readonly clock?: { epochMs(): number }
 }

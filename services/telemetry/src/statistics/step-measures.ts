@@ -7,7 +7,7 @@ export interface StepLabels {
   readonly model: string
 }
 
-/** Where the time of the call of a step went, in nanoseconds. */
+/** Times of one call of a step, in nanoseconds. */
 export interface StepCallTimes {
   /** The transfer of both ways. */
   readonly transferNs: number

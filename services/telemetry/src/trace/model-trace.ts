@@ -35,7 +35,7 @@ export interface ModelTraceOptions {
 /** The events of one request to one model, as JSON texts in tritonserver's form and order. */
 export class ModelTrace {
   readonly events: string[] = []
-  /** By the clock, in milliseconds. */
+  /** Time of the start by the clock, in milliseconds. */
   readonly startedAt: number
   readonly #options: ModelTraceOptions
 

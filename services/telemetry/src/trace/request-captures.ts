@@ -12,7 +12,7 @@ import { type RecordedSteps, SpanBudget, StepSpans } from './step-spans.ts'
 
 /** Captures of all pages together. */
 const MAX_CAPTURES = 16
-/** After the last question of its page, which may be in the background meanwhile. */
+/** Time for which a capture is kept after its page has last asked; the page may be in the background. */
 const KEPT_MS = 5 * 60_000
 /** A page that asks no more for so long gives way to another one. */
 const IDLE_MS = 10_000
@@ -21,7 +21,7 @@ const IDLE_MS = 10_000
 export interface WantedRequest {
   readonly model: string
   readonly isFailed?: boolean
-  /** In milliseconds. */
+  /** Time in milliseconds that a request must exceed to be caught. */
   readonly slowerThanMs?: number
   /** The id that its client gave it, or its trace id. */
   readonly id?: string
@@ -62,9 +62,9 @@ export class RequestCaptures implements RequestObserver {
   readonly #clock: Clock
   readonly #changed: (isWaiting: boolean) => void
   readonly #budget = new SpanBudget()
-  /** By page. */
+  /** Captures, by the id of the page that waits. */
   readonly #captures = new Map<string, Capture>()
-  /** Those that have caught nothing yet; another array with each change. */
+  /** Captures that have caught nothing yet; a new array with each change. */
   #waiting: readonly Capture[] = []
 
   /** @param changed - whether requests have to be watched from now on. */

@@ -7,7 +7,7 @@ const MAX_SPANS = 500
 /** Spans of all requests that are recorded at the same time: some megabytes. */
 const MAX_OPEN_SPANS = 20_000
 
-/** Where the time of one execution went, in milliseconds. What is neither queue nor compute is transfer. */
+/** Times of one execution, in milliseconds. Time that is neither queue nor compute is transfer. */
 export interface StepSpan {
   /** The step of the ensemble; '' for the request itself, and for what a model calls. */
   readonly step: string
@@ -27,7 +27,7 @@ export interface StepSpan {
 
 /** The steps of a request, as far as they are recorded. */
 export interface RecordedSteps {
-  /** In the order in which they began. */
+  /** Spans of executions, in the order in which they began. */
   readonly spans: readonly StepSpan[]
   /** Executions that are not among them, because there were too many. */
   readonly leftOut: number

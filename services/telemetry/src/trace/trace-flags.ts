@@ -31,7 +31,7 @@ export const TRACE_FLAGS = {
 
 export type TraceFlags = FlagValues<typeof TRACE_FLAGS>
 
-/** Where traces go: into files, which clients may ask for and set, or to a collector, as the command line says. */
+/** Destination of traces: files, whose settings clients may read and change, or a collector, which the command line sets. */
 export type TraceConfig =
   | { readonly mode: 'triton'; readonly settings: TraceSettings }
   | {
@@ -71,7 +71,7 @@ export function readTraceFlags(flags: TraceFlags): TraceConfig {
   return { mode, settings: new TraceSettings({ values, file }) }
 }
 
-/** Where spans go: in the mode opentelemetry the flags come before the environment. @throws ServeError FLAG_INVALID */
+/** Chooses the destination of spans. In the mode opentelemetry flags override the environment. @throws ServeError FLAG_INVALID */
 export function withTraceFlags(settings: TracingSettings, flags: TraceFlags): TracingSettings {
   const trace = readTraceFlags(flags)
   if (trace.mode === 'triton') return settings

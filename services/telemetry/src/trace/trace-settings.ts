@@ -83,7 +83,7 @@ function pick(values: TraceValues, changes: TraceChanges): Partial<TraceValues> 
 export interface TraceSettingsOptions {
   /** The values of the command line. */
   readonly values: TraceValues
-  /** Where traces go; '' for nowhere. Only the command line names it. */
+  /** File of the traces; '' for none. Only the command line names it. */
   readonly file: string
 }
 

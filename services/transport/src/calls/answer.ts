@@ -41,12 +41,12 @@ export class Answer {
   #queue: QueuedResponse[] = []
   /** Sent responses that the caller has not read and that have transfers, by index. */
   readonly #held = new Map<number, HeldResponse>()
-  /** Where the execution waits for the caller to read. */
+  /** Gate at which the execution waits for the caller to read. */
   #gate: ReadyGate | undefined
   /** Bytes of transfers that the caller takes unasked. */
   #unaskedLeft: number
   #hasFinal = false
-  /** When the caller last took something, and when we last sent something. */
+  /** Times at which the caller last took something, and at which this member last sent something. */
   #takenAt: number
   #sentAt: number
 

@@ -27,7 +27,7 @@ export interface ReceivingCall {
 /** A response whose message is here and whose transfers may still be on their way. */
 interface ArrivingResponse {
   readonly message: ResponseMessage
-  /** In the order of `message.parts`; undefined what has not arrived. */
+  /** Bytes of the parts, in the order of `message.parts`; undefined for parts that have not arrived. */
   readonly bytes: (Uint8Array | undefined)[]
   missing: number
   /** Bytes that it has reserved. */
@@ -53,7 +53,7 @@ export class ArrivingResponses {
   #takenBytes = 0
   /** How many responses the replica was allowed in all. */
   #granted: number
-  /** Since when the next response waits for memory. */
+  /** Time since which the next response waits for memory. */
   #waitingSince: number | undefined
 
   constructor(context: MessagingContext, memory: ResponseMemory, call: ReceivingCall) {

@@ -48,7 +48,7 @@ export interface CallJob {
   readonly from: string
   /** `remainingMs` is what is left now. */
   readonly envelope: Envelope
-  /** In the order of `envelope.inputs`. */
+  /** Bytes of the inputs, in the order of `envelope.inputs`. */
   readonly inputs: readonly Uint8Array[]
   /** Aborts when the caller cancels, is gone, or the time is over; the reason is a ServeError. */
   readonly signal: CancelSignal

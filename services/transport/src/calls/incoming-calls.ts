@@ -19,7 +19,7 @@ export interface IncomingCallsContext extends MessagingContext {
 /** The end of an execution that gave no final response. */
 export interface FailedExecution {
   readonly error: ServeError
-  /** As far as they are known. */
+  /** Times of the execution, as far as they are known. */
   readonly times?: StepTimes | undefined
 }
 

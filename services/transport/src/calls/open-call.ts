@@ -49,9 +49,9 @@ export class OpenCall implements ReceivingCall {
   readonly #openedAt: number
   #offers = 0
   #isAccepted = false
-  /** When the replica last let something be sent, or we sent. */
+  /** Time at which the replica last granted credit, or this member last sent. */
   #progressAt: number
-  /** When the replica was last heard about this call, or asked about it. */
+  /** Time at which the replica last said something about this call, or was asked about it. */
   #heardAt: number
 
   constructor(now: number, context: OutgoingContext, requested: NumberedCall) {

@@ -5,7 +5,7 @@ export const TOMBSTONE_MS = 60_000
 
 /** Remembers keys for a while, a bounded number of them: the oldest go first. */
 export class RecentKeys {
-  /** In the order in which they were added, so the oldest is the first. */
+  /** Time at which each key was added, oldest first. */
   readonly #addedAt = new Map<string, number>()
 
   get size(): number {

@@ -58,7 +58,7 @@ export class TakenCall {
   readonly #abort = new AbortController()
   /** The caller was told that the call is taken. A response says it too. */
   #isSaid = false
-  /** When the caller last said something about the call. */
+  /** Time at which the caller last said something about the call. */
   #heardAt: number
   #isOver = false
 
@@ -242,7 +242,7 @@ export class TakenCall {
     else this.#refuse(now, error)
   }
 
-  /** It will not be executed. */
+  /** Refuses the call, which is not executed. */
   #refuse(now: number, error: ServeError): void {
     this.#context.send(this.from, refusedMessage(this.#offer.call, error))
     this.end(now, error)

@@ -1,7 +1,7 @@
 import type { IncomingTransfers } from '../transfers/incoming-transfers.ts'
 import type { Offer, ResponseMessage } from './call.ts'
 
-/** Has the tensors that come unasked with a message thrown away, before or after it: the message is not taken. */
+/** Discards the tensors that come unasked with a message that is not taken, whether they come before or after it. */
 export function throwAway(
   incomingTransfers: IncomingTransfers,
   message: Offer | ResponseMessage,

@@ -9,7 +9,7 @@ import { HANDSHAKE_BYTES, type Handshake } from './direct-handshake.ts'
 export interface DirectListener {
   opened(connection: DirectConnection, member: string): void
   message(member: string, bytes: Uint8Array): void
-  /** As PlaceMessage, for a chunk. */
+  /** Finds the memory for a chunk, as PlaceMessage does for a message. */
   place(member: string, head: Uint8Array, size: number): Arrival | undefined
   /** Called once when the connection is over. @param why - undefined if it was closed without an error. */
   ended(connection: DirectConnection, why: unknown): void
@@ -34,7 +34,7 @@ export interface DirectConnectionContext {
 export class DirectConnection {
   readonly #context: DirectConnectionContext
   readonly #socket: MessageSocket
-  /** Who the other end has proven to be. */
+  /** Member that the other end has proven to be. */
   #member: string | undefined
   #hasEnded = false
   #isEnding = false
@@ -173,7 +173,7 @@ export class DirectConnection {
   }
 }
 
-/** Has all bytes of a frame put together. */
+/** Makes a place that puts all bytes of a frame together. */
 function whole(size: number, take: (bytes: Uint8Array) => void): Place {
   return () => {
     const into = Buffer.allocUnsafe(size)

@@ -8,7 +8,7 @@ import { type Place, PlacedReader, READ_BYTES } from '../sockets/placed-reader.t
 
 export const FRAME_HEAD_BYTES = 8
 
-/** By number. */
+/** Kinds of frames, by their number. */
 const KINDS = [undefined, 'handshake', 'alive', 'message', 'chunk', 'last'] as const
 
 export type FrameKind = Exclude<(typeof KINDS)[number], undefined>
@@ -26,7 +26,7 @@ export type PlaceFrame = (kind: FrameKind, size: number) => Place
 
 /** Reads frames. */
 export class FrameParser {
-  /** Where the bytes go. */
+  /** Reader to which the bytes go. */
   readonly reader: PlacedReader
   readonly #placeOf: PlaceFrame
 
@@ -35,7 +35,7 @@ export class FrameParser {
     this.reader = new PlacedReader(this, READ_BYTES)
   }
 
-  /** As Grammar's. @throws ServeError MALFORMED_MESSAGE. */
+  /** Reads bytes, see Grammar. @throws ServeError MALFORMED_MESSAGE. */
   read(own: Buffer, start: number, end: number): boolean {
     if (end - start < FRAME_HEAD_BYTES) return false
     const size = own.readUInt32LE(start)

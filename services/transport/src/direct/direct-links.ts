@@ -34,7 +34,7 @@ export interface DirectTraffic {
 /** The direct connections of a member. */
 export interface DirectCounts {
   readonly kind: DirectOptions['kind']
-  /** Those whose other end has proven who it is. */
+  /** Number of connections whose other end has proven who it is. */
   readonly open: number
   readonly opening: number
   readonly fallbacks: ReadonlyMap<FallbackReason, number>
@@ -63,7 +63,7 @@ export type FallbackReason = (typeof FALLBACK_REASONS)[number]
 interface Known {
   readonly direct: DirectAddress
   isDialed: boolean
-  /** Not tried before. */
+  /** Time before which no attempt is made. */
   retryAt: number
   /** Attempts that failed since the last that did not. */
   failures: number
@@ -71,7 +71,10 @@ interface Known {
 
 /** Number of connections that may still have to prove who they are; each has `connectMs` for it. */
 export const MOST_PENDING = 64
-/** Until the second attempt; each further pause is four times as long, up to `directRetryMs`: a start on a busy machine soon passes. */
+/**
+ * Wait until the second attempt; each further pause is four times as long, up to `directRetryMs`: a start on a busy machine soon
+ * passes.
+ */
 const FIRST_RETRY_MS = 1000
 const RETRY_GROWTH = 4
 

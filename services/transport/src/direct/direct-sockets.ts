@@ -24,7 +24,7 @@ export type DirectOptions =
   | {
       /** `tcp` proves who connects, and encrypts nothing: for a network that does. */
       readonly kind: 'tls' | 'tcp'
-      /** Where a step listens and others reach it; port 0 is a free one. Undefined for a router. */
+      /** Address at which a step listens and others reach it; port 0 is a free one. Undefined for a router. */
       readonly listen?: HostPort | undefined
       /** Address that heartbeats say instead, if others reach it through a relay. */
       readonly announce?: HostPort

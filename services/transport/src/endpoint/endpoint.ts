@@ -79,7 +79,7 @@ export class Endpoint {
   readonly #announcements: OwnAnnouncements
   readonly #listened = new ListenedTime()
   readonly #clockwork: Clockwork
-  /** When the broker was lost last, by the clock. */
+  /** Time by the clock at which the broker was lost last. */
   #downSince = -Infinity
   #isClosing = false
   #isClosed = false

@@ -14,7 +14,7 @@ import type { MemberContext } from './member-context.ts'
 import { answerQuestion, askMember, type QuestionContext } from './questions.ts'
 import { RemoteExecutor, type SendEnvelope, toExecuteOptions } from './remote-executor.ts'
 
-/** For the answer to a question. */
+/** Time for the answer to a question. */
 const ASK_MS = 5000
 /** Bytes that the broker has not taken, before calls are refused. */
 const CONTROL_QUEUE_BYTES = 64 * 1024 * 1024

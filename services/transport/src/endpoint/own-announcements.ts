@@ -5,7 +5,7 @@ import type { MemberContext } from './member-context.ts'
 
 /** Heartbeats are tried four times a second; one line in that time says that none fits. */
 const LOG_EVERY_MS = 30_000
-/** So many revisions are in every heartbeat: the rest of it is as long. */
+/** Number of revisions up to which every heartbeat names all: the rest of a heartbeat is as long. */
 const FEW_REVISIONS = 8
 /** Number of heartbeats of which one has all revisions. A member that missed a change, or a member, knows it after two seconds. */
 const FULL_EVERY = 8
@@ -50,7 +50,7 @@ export class OwnAnnouncements {
     return this.#failure
   }
 
-  /** Has the next heartbeat say all revisions: there may be a member that has not heard them. */
+  /** Makes the next heartbeat name all revisions, because a member may not have heard them. */
   sayAll(): void {
     this.#withoutThem = FULL_EVERY
   }

@@ -23,7 +23,7 @@ import type { MemberListener } from './endpoint.ts'
 /** The revision that every router serves: all of them look alike to a step. */
 const EVERYTHING = { model: '', version: 0, revision: '' }
 
-/** As many as an ensemble makes at a step. */
+/** Most attempts, as many as an ensemble makes at a step. */
 const MAX_ATTEMPTS = 3
 
 /** The calls and questions that go to a router that was chosen. */

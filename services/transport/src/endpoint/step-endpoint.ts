@@ -74,7 +74,7 @@ class ServingEndpoint implements StepEndpoint {
     return this.#endpoint.obstacles
   }
 
-  /** As Endpoint; closes the rest too. */
+  /** Resolves as `opened` of Endpoint does. If it fails, everything else is closed too. */
   async opened(): Promise<void> {
     try {
       await this.#endpoint.opened()

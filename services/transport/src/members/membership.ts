@@ -4,7 +4,7 @@ import type { EndpointSettings } from '../endpoint-settings.ts'
 
 /** Number of missed heartbeats after which a member is suspect; a long garbage collection costs one or two. */
 export const SUSPECT_AFTER_MISSED = 3
-/** After a reconnect, for everybody's heartbeats to come. */
+/** Time after a reconnect in which the heartbeats of all members should come. */
 const GRACE_MS = 1000
 
 /** The settings that membership needs. */
@@ -48,7 +48,7 @@ export class Membership {
   readonly #settings: MembershipSettings
   readonly #listener: MembershipListener
   readonly #members = new Map<string, Presence>()
-  /** That all of them announce. */
+  /** Number of revisions that all members announce. */
   #revisions = 0
   #isFrozen = false
   /** Time of the last tick. */
@@ -198,8 +198,8 @@ function isFarewell(heartbeat: SentHeartbeat): boolean {
 const OVERTAKEN = 16
 
 /**
- * A number that is further behind is not late: the one before it was not the member's own, and believing that one would shut
- * out the member for ever.
+ * Tells whether a heartbeat is merely late. One that is further behind is not late: the heartbeat before it was not the member's
+ * own, and to believe that one would shut out the member for ever.
  */
 function isOvertaken(before: Heartbeat, after: SentHeartbeat): boolean {
   return after.sequence <= before.sequence && after.sequence > before.sequence - OVERTAKEN

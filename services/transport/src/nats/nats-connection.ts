@@ -49,7 +49,7 @@ function open(o: ConnectionContext, readBytes: number): BrokerConnection {
   return connection
 }
 
-/** Between two attempts: with the 2 s of the library `nats` every outage costs 2 s of service. */
+/** Time between two attempts. With the 2 s of the library `nats` every outage would cost 2 s of service. */
 const RECONNECT_MS = 100
 
 interface Subscribed {
@@ -176,8 +176,8 @@ export class BrokerConnection {
   }
 
   /**
-   * Until the client has flushed or is lost: no client settles a flush on a connection that ends. A race with one promise of
-   * the connection would remember every flush for as long as the connection lasts.
+   * Resolves once the client has flushed or is lost: no client settles a flush on a connection that ends. A race with one promise
+   * of the connection would remember every flush for as long as the connection lasts.
    */
   #untilFlushed(client: WireClient): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -48,7 +48,7 @@ interface ServerInfo {
   readonly maxPayload: number
   readonly nonce: string | undefined
   readonly offersTls: boolean
-  /** It is about to stop. */
+  /** True if the server is about to stop. */
   readonly isLame: boolean
 }
 

@@ -51,7 +51,7 @@ export class WireParser {
     this.reader = new PlacedReader(this, readBytes)
   }
 
-  /** As Grammar's. */
+  /** Reads bytes, see Grammar. */
   read(own: Buffer, start: number, end: number): boolean {
     return this.#isLineEndDue ? this.#endMessage(own, start, end) : this.#line(own, start, end)
   }

@@ -1,4 +1,7 @@
-/** More pieces than this that do not touch are no sensible order of arrival; it bounds what a hostile sender makes us keep. */
+/**
+ * Most pieces that do not touch. More are no sensible order of arrival; the bound limits what a hostile sender makes a member
+ * keep.
+ */
 const MOST_RANGES = 1024
 
 /** The bytes of a transfer that have arrived, as sorted ranges that neither touch nor overlap. */

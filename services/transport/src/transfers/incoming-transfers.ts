@@ -22,7 +22,7 @@ export interface AnnouncedTransfer {
 export interface ChunkPlace {
   /** View of the tensor, as long as the chunk. */
   readonly into: Uint8Array
-  /** To be called once all bytes of the chunk are in `into`. */
+  /** Callback for when all bytes of the chunk are in `into`. */
   readonly arrived: (now: number) => void
 }
 
@@ -45,7 +45,7 @@ interface Incoming {
 
 interface Sender {
   readonly transfers: Map<number, Incoming>
-  /** Those that are not wholly granted, in turn. */
+  /** Transfers without credit for all their bytes, in turn. */
   readonly waiting: Set<Incoming>
   /** Bytes granted and not arrived, of all its transfers. */
   outstanding: number
@@ -63,7 +63,7 @@ export class IncomingTransfers {
   readonly #settings: FlowSettings
   readonly #send: SendMessage
   readonly #senders = new Map<string, Sender>()
-  /** By sender and number, in the order in which they came. */
+  /** Transfers that nobody has opened yet, by sender and number, in the order in which they came. */
   readonly #early = new Map<string, Incoming>()
   readonly #unasked: ByteBudget
   /** Time of the last event. */
@@ -170,7 +170,9 @@ export class IncomingTransfers {
     return early
   }
 
-  /** Throws away the chunks of a transfer that is not open and should not be. If it is opened all the same, they are asked for again. */
+  /**
+   * Discards the chunks of a transfer that nobody has opened. If the transfer is opened later, its chunks are requested again.
+   */
   throwAway(from: string, transfer: number): void {
     const key = earlyKey(from, transfer)
     this.#unasked.give(from, this.#early.get(key)?.pooled ?? 0)
@@ -275,7 +277,7 @@ export class IncomingTransfers {
     this.#askForRest(now, incoming)
   }
 
-  /** From then on the sender keeps to credits, also for what it sent unasked. */
+  /** Asks for the rest of a transfer. The sender then keeps to credits, also for bytes that it sent unasked. */
   #askForRest(now: number, incoming: Incoming): void {
     const { from, announced, transfer, ranges } = incoming
     incoming.isThrown = false

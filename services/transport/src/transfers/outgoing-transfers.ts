@@ -49,7 +49,7 @@ interface Outgoing extends OutgoingTensor {
 export class OutgoingTransfers {
   readonly #limits: () => PieceLimits
   readonly #transfers = new Map<number, Outgoing>()
-  /** Those with credit, in turn. Dropped ones are left out when their turn comes. */
+  /** Transfers with credit, in turn. Dropped transfers are left out when their turn comes. */
   readonly #ready: Outgoing[] = []
   #next = 1
 

@@ -6,7 +6,7 @@ export interface StreamFrame {
 }
 
 const HEAD_BYTES = 8
-/** More than a browser should hold. */
+/** Most bytes of a frame that a browser should hold. */
 const MAX_FRAME_BYTES = 512 * 1024 * 1024
 
 /** Puts the frames of a stream together from pieces of any size. */

@@ -35,7 +35,7 @@ export function toBlob(parts: readonly (Uint8Array | string)[]): Blob {
   return new Blob(parts.map((part) => (typeof part === 'string' ? part : new Uint8Array(part))))
 }
 
-/** Has the browser download a file with these parts. */
+/** Downloads a file of these parts with the browser. */
 export function download(name: string, parts: readonly (Uint8Array | string)[]): void {
   const url = URL.createObjectURL(toBlob(parts))
   const link = document.createElement('a')

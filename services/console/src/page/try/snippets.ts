@@ -112,14 +112,14 @@ function values({ datatype, content }: RequestInput): string {
 
 const WORDS: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' }
 
-/** JSON is Python but for three words and two escapes of texts: `\/`, and those of surrogate pairs. */
+/** Writes JSON as Python, which differs in three words and two escapes of texts: `\/`, and those of surrogate pairs. */
 function pythonList(json: string): string {
   return json.replace(/"(?:[^"\\]|\\.)*"|true|false|null/g, (one) =>
     one.startsWith('"') ? text(JSON.parse(one)) : (WORDS[one] ?? one),
   )
 }
 
-/** As `JSON.stringify` writes a text, it is one of Python. */
+/** Writes a text as a literal of Python, which `JSON.stringify` gives too. */
 function text(value: string): string {
   return JSON.stringify(value)
 }
