@@ -1,6 +1,6 @@
 import { createServer as createHttp2Server } from 'node:http2'
 import { createServer, type Server } from 'node:net'
-import { encodeFields, openConnection, ownCopy } from '@tutti/http2'
+import { encodeFields, openConnection, ownCopy } from '@tutti/http'
 
 /*
  * The least that a server of gRPC's framing can do, on our HTTP/2 (`own`) or on node:http2 (`node`): it gives back the bytes that

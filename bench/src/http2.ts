@@ -8,7 +8,7 @@ const BODY_BYTES = 100
 /**
  * Measures what our HTTP/2 saves: processor time of a small unary request through it and through node:http2, with the same handler,
  * which answers with the request's bytes. This process sends the load, so it is not measured. The columns called `tutti` are of
- * services/http2.
+ * services/http.
  */
 export async function benchHttp2(nodeFlags: readonly string[]): Promise<void> {
   const body = toGrpcFrame(randomBytes(BODY_BYTES))

@@ -152,7 +152,7 @@ function merge(threads: readonly (readonly ScriptCoverage[])[]): Executed {
 }
 
 /** Libraries. The framing of HTTP/2 is one: it knows nothing of calls and models, and stands where Node's own stood. */
-const BELOW_THE_PATH = /\/node_modules\/|\/services\/http2\//
+const BELOW_THE_PATH = /\/node_modules\/|\/services\/http\//
 
 /** The functions of `now` that are not in `idle`, of files of the checkout: their source files, relative to its root. */
 export function sourcesOf(now: Executed, idle: Executed): readonly string[] {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ServerConnection } from '@tutti/http2'
+import { ServerConnection } from '@tutti/http'
 import { InferenceClient } from '@tutti/protocol/client'
 import { createTlsFolder, response } from '@tutti/serving/testing'
 import type { NamedTensor } from '@tutti/tensor'

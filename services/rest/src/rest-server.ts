@@ -1,6 +1,7 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { createServer, type Server } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { ServeError } from '@tutti/errors'
+import { type Exchange, Http1Connections } from '@tutti/http'
 import {
   boundConnections,
   drainWithin,
@@ -11,7 +12,7 @@ import {
   type SecureOptions,
 } from '@tutti/serving'
 import { errorReply, methodNotAllowed, notFound } from './answers/rest-reply.ts'
-import { answerRefusals } from './http-refusals.ts'
+import { refuseHead, refuseUnread } from './http-refusals.ts'
 import { RequestRunner } from './request-runner.ts'
 import { REST_EVENTS } from './rest-events.ts'
 import {
@@ -22,9 +23,6 @@ import {
 import { RouteTable } from './route-table.ts'
 import { restRoutes } from './routes/routes.ts'
 
-/** How often Node looks for requests that are late, at least. */
-const CHECK_MS = 5000
-
 /**
  * Starts the v2 HTTP server.
  *
@@ -34,8 +32,12 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
   const o = compileRestOptions(options)
   const runner = new RequestRunner(o)
   const secure = readSecureOptions(o.tls, o.clock)
-  const server = createHttpServer(o, secure, toListener(o, runner))
-  answerRefusals(server, runner)
+  const server = createHttpServer(secure)
+  const connections = new Http1Connections(
+    server,
+    { request: toListener(o, runner), refusal: refuseUnread },
+    o,
+  )
   boundConnections(server, {
     ...o,
     busy: () => runner.busyConnections(),
@@ -52,7 +54,7 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
       runner.stop()
       server.close()
       endTls()
-      server.closeIdleConnections()
+      connections.stop()
     },
     drain: ({ timeoutMs }) => drainWithin(timeoutMs, runner, o.clock),
     close: async () => {
@@ -60,7 +62,7 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
       runner.failAll()
       const closed = new Promise((resolve) => server.close(resolve))
       endTls()
-      server.closeAllConnections()
+      connections.destroy()
       await closed
       await runner.close()
     },
@@ -68,38 +70,28 @@ export async function startRestServer(options: RestServerOptions): Promise<Runni
 }
 
 /** Finds the route of each request, and has it run. */
-function toListener(o: CompiledRestOptions, runner: RequestRunner): RequestListener {
+function toListener(o: CompiledRestOptions, runner: RequestRunner): (exchange: Exchange) => void {
   const table = new RouteTable(o.routes ?? restRoutes(o))
   const headers = Object.entries(o.headers)
-  return (request, response) => {
-    for (const [name, value] of headers) response.setHeader(name, value)
+  return (exchange) => {
+    for (const [name, value] of headers) exchange.setHeader(name, value)
     try {
-      const found = table.find(request)
+      const refusal = refuseHead(exchange.head)
+      if (refusal !== undefined) return runner.reply(exchange, refusal)
+      const found = table.find(exchange.head)
       if (found.route !== undefined) {
-        void runner.run(found.route, found.parameters, request, response)
+        void runner.run(found.route, found.parameters, exchange)
         return
       }
       const { allowed } = found
-      runner.reply(request, response, allowed ? methodNotAllowed(allowed) : notFound())
+      runner.reply(exchange, allowed ? methodNotAllowed(allowed) : notFound())
     } catch (error) {
-      runner.reply(request, response, errorReply(ServeError.from(error)))
+      runner.reply(exchange, errorReply(ServeError.from(error)))
     }
   }
 }
 
-function createHttpServer(
-  o: CompiledRestOptions,
-  secure: SecureOptions | undefined,
-  handler: RequestListener,
-): Server {
-  const options = {
-    connectionsCheckingInterval: Math.min(CHECK_MS, o.headersTimeoutMs, o.requestTimeoutMs),
-    headersTimeout: o.headersTimeoutMs,
-    requestTimeout: o.requestTimeoutMs,
-    keepAliveTimeout: o.keepAliveMs,
-    // RouteTable looks at it.
-    requireHostHeader: false,
-  }
-  if (secure === undefined) return createServer(options, handler)
-  return createTlsServer({ ...options, ...secure.options }, handler)
+function createHttpServer(secure: SecureOptions | undefined): Server {
+  if (secure === undefined) return createServer({ noDelay: true })
+  return createTlsServer({ ...secure.options, noDelay: true, ALPNProtocols: ['http/1.1'] })
 }

@@ -1,9 +1,8 @@
-import type { IncomingMessage } from 'node:http'
 import { bug, ServeError } from '@tutti/errors'
+import type { RequestHead } from '@tutti/http'
 import findMyWay from 'find-my-way'
 import type { RestCallOptions } from './call/rest-call.ts'
 import type { RestMethod, RestRoute } from './call/rest-route.ts'
-import { hostFault } from './http-refusals.ts'
 
 /** Longer than any request line that Node takes, so that the router never cuts a model's name. */
 const MAX_PARAMETER_LENGTH = 65_536
@@ -42,20 +41,17 @@ export class RouteTable {
   /**
    * Finds the route of a request, or else the methods that its path has.
    *
-   * @throws ServeError MALFORMED_MESSAGE for a path that does not decode, or a wrong `Host`.
+   * @throws ServeError MALFORMED_MESSAGE for a path that does not decode.
    */
-  find(request: IncomingMessage): FoundRoute | NoRoute {
-    const fault = hostFault(request)
-    if (fault !== undefined) throw fault
-    const { url = '' } = request
-    const found = this.#router.find('GET', url)
+  find({ target, method }: RequestHead): FoundRoute | NoRoute {
+    const found = this.#router.find('GET', target)
     // The router lets names be empty, as in /v2/models//infer.
     if (found === null || Object.values(found.params).includes('')) return {}
     const routes: RoutesOfPath | null = found.store
     if (routes === null) {
-      throw new ServeError('MALFORMED_MESSAGE', `'${url}' is not a valid url component`)
+      throw new ServeError('MALFORMED_MESSAGE', `'${target}' is not a valid url component`)
     }
-    const route = routes[request.method ?? '']
+    const route = routes[method]
     if (route !== undefined) return { route, parameters: found.params }
     return { allowed: Object.values(routes).flatMap((one) => one?.method ?? []) }
   }

@@ -1,5 +1,5 @@
 import type { ServeError } from '@tutti/errors'
-import { encodeFields, type FieldBlock, type ServerStream } from '@tutti/http2'
+import { encodeFields, type FieldBlock, type ServerStream } from '@tutti/http'
 import { toGrpcStatus } from '@tutti/protocol'
 import { ACCEPTED_ENCODINGS } from './inflate.ts'
 

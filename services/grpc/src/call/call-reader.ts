@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { ServerStream } from '@tutti/http2'
+import type { ServerStream } from '@tutti/http'
 import type { TensorMemory } from '@tutti/tensor'
 import type { ApartTensors } from './apart-tensors.ts'
 import { inflateMessage } from './inflate.ts'

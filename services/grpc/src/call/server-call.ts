@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { CallContext, CallScope, Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { ErrorCode, ownCopy, type ServerStream, type StreamHandler } from '@tutti/http2'
+import { ErrorCode, ownCopy, type ServerStream, type StreamHandler } from '@tutti/http'
 import type {
   AdmissionTicket,
   ClientRequest,

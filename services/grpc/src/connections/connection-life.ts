@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
-import { ErrorCode, type ServerConnection } from '@tutti/http2'
+import { ErrorCode, type ServerConnection } from '@tutti/http'
 
 /** When the server pings a connection, and when it ends one. */
 export interface ConnectionLife {

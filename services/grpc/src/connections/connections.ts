@@ -5,7 +5,7 @@ import {
   type ConnectionBounds as Http2Bounds,
   openConnection,
   type ServerConnection,
-} from '@tutti/http2'
+} from '@tutti/http'
 import { boundConnections, connectionName, type ListenerBounds } from '@tutti/serving'
 import type { GrpcLog } from '../call/log-events.ts'
 import { type ConnectionLife, liveBy } from './connection-life.ts'

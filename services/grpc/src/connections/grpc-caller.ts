@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { ServerStream } from '@tutti/http2'
+import type { ServerStream } from '@tutti/http'
 
 /** Most bytes of the headers of one call, as in gRPC's own servers. Calls that wait keep their headers in memory. */
 export const MAX_HEADER_BYTES = 8192

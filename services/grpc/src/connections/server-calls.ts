@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ServerStream } from '@tutti/http2'
+import type { ServerStream } from '@tutti/http'
 import {
   Admission,
   type AdmissionBounds,

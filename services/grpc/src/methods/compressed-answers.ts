@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { deflate, gzip } from 'node:zlib'
-import type { FieldBlock, ServerStream } from '@tutti/http2'
+import type { FieldBlock, ServerStream } from '@tutti/http'
 import { toCompressedHeaders } from '../call/answer-headers.ts'
 import { FRAME_HEADER_BYTES } from '../call/message-reader.ts'
 import type { AnswerStream } from '../call/server-call.ts'

@@ -3,7 +3,8 @@ import { constants, createDeflate, createGunzip, createGzip, createInflate } fro
 import { ServeError } from '@tutti/errors'
 import { ENCODING_HEADER, type RestReply } from './rest-reply.ts'
 
-export type ContentEncoding = 'identity' | 'gzip' | 'deflate'
+export type CompressedEncoding = 'gzip' | 'deflate'
+export type ContentEncoding = 'identity' | CompressedEncoding
 
 /**
  * Reads a `content-encoding` header; absent or empty means identity.
@@ -39,9 +40,8 @@ export function chooseEncoding(acceptEncoding: string | undefined): ContentEncod
   return best
 }
 
-/** Creates a transform that undoes the encoding; undefined for identity. `deflate` is zlib's format, as in RFC 9110. */
-export function createDecoder(encoding: ContentEncoding): Transform | undefined {
-  if (encoding === 'identity') return undefined
+/** Creates a transform that undoes the encoding. `deflate` is zlib's format, as in RFC 9110. */
+export function createDecoder(encoding: CompressedEncoding): Transform {
   return encoding === 'gzip' ? createGunzip() : createInflate()
 }
 

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import type { Clock } from '@tutti/chassis'
+import type { Exchange } from '@tutti/http'
 
 export interface WriteMoreOptions {
   readonly clock: Clock
@@ -9,21 +9,16 @@ export interface WriteMoreOptions {
 
 /** Writes parts of an answer as they come, each once the one before was taken, and ends the answer. Never rejects. */
 export async function writeMore(
-  response: ServerResponse,
+  exchange: Exchange,
   more: AsyncGenerator<readonly Uint8Array[]>,
   { clock, timeoutMs }: WriteMoreOptions,
 ): Promise<void> {
-  const gone = new Promise<void>((resolve) => void response.once('close', resolve))
+  const gone = new Promise<void>((resolve) => exchange.whenOver(() => resolve()))
   for await (const parts of more) {
-    if (response.destroyed) break
-    const stopTimer = clock.setTimer(timeoutMs, () => response.destroy())
-    response.cork()
-    const taken = parts.map((part) => {
-      return new Promise<void>((resolve) => void response.write(part, () => resolve()))
-    })
-    response.uncork()
-    await Promise.race([Promise.all(taken), gone])
+    if (exchange.isOver) break
+    const stopTimer = clock.setTimer(timeoutMs, () => exchange.destroy())
+    await Promise.race([exchange.write(parts), gone])
     stopTimer()
   }
-  response.end()
+  exchange.end()
 }

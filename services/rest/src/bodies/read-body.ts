@@ -1,7 +1,12 @@
-import type { IncomingMessage } from 'node:http'
+import type { Transform } from 'node:stream'
 import { type CancelSignal, ServeError } from '@tutti/errors'
+import type { BodyReader, Exchange } from '@tutti/http'
 import { type AdmissionTicket, ArrivingBytes } from '@tutti/serving'
-import { type ContentEncoding, createDecoder } from '../answers/content-encoding.ts'
+import {
+  type CompressedEncoding,
+  type ContentEncoding,
+  createDecoder,
+} from '../answers/content-encoding.ts'
 
 export interface ReadBodyOptions {
   /** Bytes of one body, after decompression. */
@@ -18,61 +23,108 @@ export interface ReadBodyOptions {
  * @throws ServeError MESSAGE_TOO_LARGE, OVERLOADED, CANCELLED if the client leaves, MALFORMED_MESSAGE if it does not decompress,
  * or the signal's reason.
  */
-export function readBody(request: IncomingMessage, o: ReadBodyOptions): Promise<Uint8Array> {
-  const { maxInputBytes, ticket, encoding, signal } = o
-  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
-  const announced = Number(request.headers['content-length'] ?? 0)
-  const decoder = createDecoder(encoding)
-  const isAnnounced = decoder === undefined && announced > 0
-  let body: ArrivingBytes | undefined = new ArrivingBytes(isAnnounced ? announced : undefined)
-  let got = 0
-  let isSettled = false
-  /** Rejects with an error. What comes later is thrown away. */
-  const fail = (error: unknown): void => {
-    isSettled = true
-    body = undefined
-    reject(ServeError.from(error))
-    if (decoder !== undefined) request.unpipe(decoder).resume()
-    decoder?.destroy()
+export function readBody(exchange: Exchange, o: ReadBodyOptions): Promise<Uint8Array> {
+  const { encoding, maxInputBytes, signal } = o
+  const { bodyBytes = 0 } = exchange.head
+  const isAsIs = encoding === 'identity'
+  const body = new WholeBody(isAsIs && bodyBytes > 0 ? bodyBytes : undefined, o)
+  signal.addEventListener('abort', () => body.fail(signal.reason), { once: true })
+  if (signal.aborted) body.fail(signal.reason)
+  else if (bodyBytes > maxInputBytes) body.fail(tooLarge(bodyBytes, maxInputBytes))
+  else exchange.read(isAsIs ? body : new DecodedBody(exchange, encoding, body))
+  return body.whole
+}
+
+/** A body that is put together as its pieces come. */
+class WholeBody implements BodyReader {
+  readonly #o: ReadBodyOptions
+  readonly #whole = Promise.withResolvers<Uint8Array>()
+  /** Undefined once the promise is settled: what comes later is thrown away. */
+  #bytes: ArrivingBytes | undefined
+  #got = 0
+
+  constructor(announcedBytes: number | undefined, o: ReadBodyOptions) {
+    this.#o = o
+    this.#bytes = new ArrivingBytes(announcedBytes)
   }
-  const keep = (chunk: Buffer): void => {
-    if (isSettled || body === undefined) return
-    got += chunk.byteLength
+
+  get whole(): Promise<Uint8Array> {
+    return this.#whole.promise
+  }
+
+  data(piece: Uint8Array): void {
+    if (this.#bytes === undefined) return
+    const { maxInputBytes, ticket } = this.#o
+    this.#got += piece.byteLength
     try {
-      if (got > maxInputBytes) throw tooLarge(got, maxInputBytes)
-      ticket.charge(chunk.byteLength)
-      body.add(chunk)
+      if (this.#got > maxInputBytes) throw tooLarge(this.#got, maxInputBytes)
+      ticket.charge(piece.byteLength)
+      this.#bytes.add(piece)
     } catch (error) {
-      fail(error)
+      this.fail(error)
     }
   }
-  const source = decoder ?? request
-  source.on('data', keep)
-  source.on('end', () => {
-    if (body === undefined) return
+
+  end(): void {
+    if (this.#bytes === undefined) return
     try {
-      ticket.enter()
+      this.#o.ticket.enter()
     } catch (error) {
-      return fail(error)
+      return this.fail(error)
     }
-    resolve(body.bytes)
-    isSettled = true
-    body = undefined
-  })
-  const leave = (): void => {
-    if (!request.complete) fail(new ServeError('CANCELLED', 'the client went away'))
+    this.#whole.resolve(this.#bytes.bytes)
+    this.#bytes = undefined
   }
-  request.on('close', leave)
-  request.on('error', leave)
-  decoder?.on('error', (cause) => {
-    const text = `request body is not valid ${encoding} data: ${cause.message}`
-    fail(new ServeError('MALFORMED_MESSAGE', text, { cause }))
-  })
-  if (decoder !== undefined) request.pipe(decoder)
-  signal.addEventListener('abort', () => fail(signal.reason), { once: true })
-  if (signal.aborted) fail(signal.reason)
-  else if (announced > maxInputBytes) fail(tooLarge(announced, maxInputBytes))
-  return promise
+
+  left(): void {
+    this.fail(new ServeError('CANCELLED', 'the client went away'))
+  }
+
+  fail(error: unknown): void {
+    this.#bytes = undefined
+    this.#whole.reject(ServeError.from(error))
+  }
+
+  get isSettled(): boolean {
+    return this.#bytes === undefined
+  }
+}
+
+/** Decompresses a body. The client is read no faster than that. */
+class DecodedBody implements BodyReader {
+  readonly #exchange: Exchange
+  readonly #body: WholeBody
+  readonly #decoder: Transform
+
+  constructor(exchange: Exchange, encoding: CompressedEncoding, body: WholeBody) {
+    this.#exchange = exchange
+    this.#body = body
+    const decoder = (this.#decoder = createDecoder(encoding))
+    decoder.on('data', (piece: Uint8Array) => {
+      body.data(piece)
+      if (body.isSettled) decoder.destroy()
+    })
+    decoder.on('end', () => body.end())
+    decoder.on('drain', () => exchange.resume())
+    decoder.on('error', (cause) => {
+      const text = `request body is not valid ${encoding} data: ${cause.message}`
+      body.fail(new ServeError('MALFORMED_MESSAGE', text, { cause }))
+    })
+  }
+
+  data(piece: Buffer): void {
+    if (this.#body.isSettled) this.#decoder.destroy()
+    else if (!this.#decoder.write(Buffer.from(piece))) this.#exchange.pause()
+  }
+
+  end(): void {
+    this.#decoder.end()
+  }
+
+  left(): void {
+    this.#body.left()
+    this.#decoder.destroy()
+  }
 }
 
 function tooLarge(got: number, max: number): ServeError {

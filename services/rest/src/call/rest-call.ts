@@ -1,6 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CallContext, CallScope, LoopTurns } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { Exchange } from '@tutti/http'
 import type { RestBody } from '@tutti/protocol'
 import {
   type Admission,
@@ -27,8 +27,7 @@ const TIMEOUT_HEADER = 'tutti-timeout-ms'
 const MAX_TURN_BYTES = 64 * 1024
 
 export interface RestCallOptions {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly exchange: Exchange
   /** Names from the path, percent-decoded. */
   readonly parameters: Readonly<Record<string, string | undefined>>
   /** The backend whose models the call reaches. */
@@ -69,18 +68,18 @@ export class RestCall implements WaitingCall {
 
   /** The name of its connection. */
   get connection(): string {
-    return connectionName(this.#o.request.socket)
+    return connectionName(this.#o.exchange.socket)
   }
 
   /** The caller, as the checks of control calls take it. */
   get caller(): Pick<ControlCall, 'headers' | 'socket' | 'backend'> {
-    const { headers, socket } = this.#o.request
-    return { headers, socket, backend: this.backend }
+    const { head, socket } = this.#o.exchange
+    return { headers: head.headers, socket, backend: this.backend }
   }
 
   /** The query, which follows `?` in the address. */
   get query(): URLSearchParams {
-    const [, ...query] = (this.#o.request.url ?? '').split('?')
+    const [, ...query] = this.#o.exchange.head.target.split('?')
     return new URLSearchParams(query.join('?'))
   }
 
@@ -97,12 +96,12 @@ export class RestCall implements WaitingCall {
 
   /** Sets a header of the answer, also of one that says an error. */
   setHeader(name: string, value: string): void {
-    if (!this.#o.response.headersSent) this.#o.response.setHeader(name, value)
+    if (!this.#o.exchange.hasAnswered) this.#o.exchange.setHeader(name, value)
   }
 
   /** Reads a header's value; the first one if it came several times. */
   header(name: string): string | undefined {
-    return headerOf(this.#o.request, name)
+    return headerOf(this.#o.exchange, name)
   }
 
   /**
@@ -111,12 +110,12 @@ export class RestCall implements WaitingCall {
    * @throws as `readBody`.
    */
   body(): Promise<Uint8Array> {
-    const { request, admission, maxInputBytes } = this.#o
+    const { exchange, admission, maxInputBytes } = this.#o
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
-    const ticket = admission.open(request.socket, this.backend.share).belongTo(this)
+    const ticket = admission.open(exchange.socket, this.backend.share).belongTo(this)
     this.#ticket = ticket
     const { signal } = this.context
-    return readBody(request, { maxInputBytes, ticket, encoding, signal })
+    return readBody(exchange, { maxInputBytes, ticket, encoding, signal })
   }
 
   /** Parses the body, which must not be used afterwards. @throws ServeError as the parser does, or the signal's reason. */
@@ -193,14 +192,14 @@ export class RestCall implements WaitingCall {
 
   /** Bytes that have moved, for the admission: of the body until it is complete, then of the answer. */
   get movedBytes(): number {
-    const { complete, socket } = this.#o.request
-    return complete ? takenBytes(socket) : socket.bytesRead
+    const { isWhole, socket } = this.#o.exchange
+    return isWhole ? takenBytes(socket) : socket.bytesRead
   }
 
   /** Ends a call that waits for its client, because others need its bytes. */
   endWaiting(error: ServeError): void {
     this.#ended = error
-    if (this.#o.response.headersSent) this.#o.response.destroy()
+    if (this.#o.exchange.hasAnswered) this.#o.exchange.destroy()
     else this.#o.scope.cancel(error)
   }
 
@@ -228,8 +227,8 @@ export class RestCall implements WaitingCall {
  * @returns undefined without the header.
  * @throws ServeError INVALID_PARAMETER unless the header is a whole number of milliseconds above 0.
  */
-export function parseTimeout(request: IncomingMessage): number | undefined {
-  const written = headerOf(request, TIMEOUT_HEADER)
+export function parseTimeout(exchange: Exchange): number | undefined {
+  const written = headerOf(exchange, TIMEOUT_HEADER)
   if (written === undefined) return undefined
   const timeoutMs = Number(written)
   if (/^\d+$/.test(written) && timeoutMs > 0 && Number.isSafeInteger(timeoutMs)) return timeoutMs
@@ -240,7 +239,7 @@ export function parseTimeout(request: IncomingMessage): number | undefined {
   )
 }
 
-function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name]
+function headerOf({ head }: Exchange, name: string): string | undefined {
+  const value = head.headers[name]
   return Array.isArray(value) ? value[0] : value
 }

@@ -1,4 +1,4 @@
-import { takeMemory } from '@tutti/http2'
+import { takeMemory } from '@tutti/http'
 
 /** A message up to this size gets its memory when a small part of it is there. */
 const LARGE_BYTES = 2 ** 20

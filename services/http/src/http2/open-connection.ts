@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
+import { readShared } from '../shared-reads.ts'
 import { type ConnectionBounds, ServerConnection } from './connection.ts'
 import type { ByteSink } from './sender.ts'
-import { readShared } from './shared-reads.ts'
 import type { ServerStream } from './stream.ts'
 
 /** For the last frames of a connection on their way to its client, and for the client to say goodbye. */
