@@ -107,7 +107,7 @@ await t.test('a refusal comes behind the whole answer before it', async (t) => {
   socket.write('nonsense\r\n\r\n')
   const got = await text(socket)
   const [answer = ''] = got.split('\r\n\r\n', 1)
-  const [, length] = /content-length: (\d+)/.exec(answer) ?? []
+  const [, length] = /^content-length: (\d+)/m.exec(answer) ?? []
   const refusal = got.slice(answer.length + 4 + Number(length))
   t.equal(refusal.slice(0, 12), 'HTTP/1.1 400')
 })
