@@ -132,7 +132,7 @@ function toListen(flags: OperatorFlags) {
   }
 }
 
-/** KUBECONFIG wins, in a pod too. */
+/** Opens the access to the cluster. KUBECONFIG wins, in a pod too. */
 async function toAccess(config: OperatorConfig, clock: Clock): Promise<ClusterAccess> {
   if (config.kubeconfig !== undefined) {
     // Half of the operator's memory, which a pod can do without.

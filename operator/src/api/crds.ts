@@ -148,7 +148,10 @@ function toColumn([name, type, jsonPath, description]: Column) {
   return { name, type, jsonPath, description }
 }
 
-/** The API server itself checks apiVersion, kind and metadata; the name is there because a rule points at it. */
+/**
+ * Builds the schema of the root. The API server itself checks apiVersion, kind and metadata; the name is there because a rule
+ * points at it.
+ */
 function rootSchema({ manifest, spec, status }: KindDefinition): StructuralSchema {
   const { description, 'x-kubernetes-validations': validations } = manifest.meta() ?? {}
   return {

@@ -112,7 +112,7 @@ function describeType(node: StructuralSchema): string {
   }
 }
 
-/** The messages of all rules, each with the path that it is about. */
+/** Finds the messages of all rules, each with the path that it is about. */
 function findRules(node: unknown, path: readonly string[]): string[] {
   if (typeof node !== 'object' || node === null) return []
   const { 'x-kubernetes-validations': validations, ...rest } = Object(node)

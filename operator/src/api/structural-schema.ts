@@ -53,7 +53,7 @@ export function toStructuralSchema(schema: z.ZodType): StructuralSchema {
   return structural(json, '')
 }
 
-/** A refinement is not in JSON schema: the API server would not know of it. */
+/** Refuses refinements, which JSON schema lacks: the API server would not know of them. */
 function checkRefinements(schema: z.core.$ZodTypes, path: string): void {
   const { checks = [] } = schema._zod.def
   for (const check of checks) {
@@ -112,7 +112,7 @@ function integerFormat(node: StructuralSchema): StructuralSchema {
   return { format: Number(node['maximum']) > INT32_MAX ? 'int64' : 'int32' }
 }
 
-/** The API server takes exactly these two alternatives; what bounds them stands beside. */
+/** Builds the schema of an integer or a text. The API server takes exactly these two alternatives; their bounds stand beside. */
 function intOrString(node: StructuralSchema, path: string): StructuralSchema {
   const { anyOf, ...rest } = node
   assert(Array.isArray(anyOf), `${path}: a number or text wants two alternatives`)
@@ -129,7 +129,9 @@ function isNumberOrText(node: StructuralSchema): boolean {
   return node['x-kubernetes-preserve-unknown-fields'] === true && node['anyOf'] !== undefined
 }
 
-/** A node without a type, which takes fractions too: what is neither a number nor a text is shut out by bounds that nothing fits. */
+/**
+ * Builds a node without a type, which takes fractions too. Bounds that nothing fits shut out what is neither a number nor a text.
+ */
 function numberOrText({ anyOf, ...rest }: StructuralSchema, path: string): StructuralSchema {
   assert(Array.isArray(anyOf), `${path}: a number or text wants two alternatives`)
   const [number, text] = anyOf.map((alternative) => asNode(alternative, path))
@@ -159,7 +161,7 @@ function checkBounds(node: StructuralSchema, path: string): void {
   if (typeof pattern === 'string') checkPattern(pattern, path)
 }
 
-/** RE2 has no look-around and no references back. */
+/** Refuses a pattern with look-around or references back, which RE2 lacks. */
 function checkPattern(pattern: string, path: string): void {
   const isForeign = /\(\?(?!:)|\\[1-9k]/.test(pattern.replaceAll('\\\\', ''))
   assert(!isForeign, `${path}: RE2 does not know the pattern ${pattern}`)

@@ -44,7 +44,7 @@ function isReady(status: Conditioned | undefined): boolean {
   return findCondition(status?.conditions, 'Ready')?.status === 'True'
 }
 
-/** Requests are answered from now on. */
+/** Builds the event of an object whose requests are answered from now on. */
 function becameReady(regarding: KubeObject): EventInput {
   const note = 'requests are answered'
   return { regarding, type: 'Normal', reason: 'Ready', action: 'Serve', note }

@@ -119,7 +119,7 @@ function keepStatus({
   }
 }
 
-/** The message of a rollout names its ReplicaSet, and is not read. */
+/** Cuts a condition to the kept fields. The message of a rollout names its ReplicaSet, and is not read. */
 function keepCondition({ type, status, reason, message }: StatusCondition): StatusCondition {
   return {
     type: intern(type),

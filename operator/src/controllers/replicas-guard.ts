@@ -124,7 +124,9 @@ export class ReplicasGuard {
     return 0
   }
 
-  /** An HPA of somebody else whose target is the Deployment; undefined if there is none, or the operator may not see it. */
+  /**
+   * Finds an HPA of another client whose target is the Deployment; undefined if there is none, or the operator may not see it.
+   */
   async #findAutoscaler(
     deployment: Stored<Deployment>,
     signal: CancelSignal,

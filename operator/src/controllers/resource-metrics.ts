@@ -62,7 +62,7 @@ function labelsOf(kind: string, { metadata }: ShownResource) {
   return { kind, resource_namespace: metadata.namespace ?? '', name: metadata.name }
 }
 
-/** A Model that wants no pods is not ready, and nothing is wrong with it. */
+/** Tells whether a Model wants no pods: it is not ready, and nothing is wrong with it. */
 function isIdle({ status }: ShownResource): boolean {
   return status?.desiredReplicas === 0
 }

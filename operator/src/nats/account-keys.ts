@@ -124,7 +124,7 @@ export function signersOf({ signing }: AccountKeys, owner: AccountOwner): readon
   )
 }
 
-/** Neither has a line end, so no two owners have one name. */
+/** Builds the name of an account. Neither part has a line end, so no two owners have one name. */
 function nameOf({ namespace, id }: AccountOwner): string {
   return `${namespace}\n${id}`
 }

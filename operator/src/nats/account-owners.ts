@@ -6,7 +6,7 @@ import { NATS_SECRETS } from './tenancy-secrets.ts'
 /** The label of a namespace's credential Secret that holds the account id; see AccountOwner. */
 export const ACCOUNT_LABEL = 'tutti.dev/nats-account'
 
-/** A namespace gets no other account sooner: its pods have the new credential only a minute or two later. */
+/** Least time before a namespace gets another account: its pods have the new credential only a minute or two later. */
 const RENEW_MS = 60_000
 
 /** The last account that a namespace was given. */

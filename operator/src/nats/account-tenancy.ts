@@ -54,7 +54,10 @@ export interface AccountTenancyOptions extends TenantSecretOptions {
 const CONNECT_MS = 500
 /** How often accounts are compared with those of the servers, without a cause. */
 const COMPARE_MS = 600_000
-/** A new certificate is in the pods minutes after it is in the Secret, and has a third of its life then. */
+/**
+ * Time between two reloads of the servers, for new certificates: one is in the pods minutes after it is in the Secret, and has a
+ * third of its life then.
+ */
 const RELOAD_MS = 43_200_000
 const CERTIFICATE_LIFETIME_MS = 365 * 86_400_000
 
@@ -150,7 +153,7 @@ export class AccountTenancy {
     await this.#link?.close()
   }
 
-  /** The accounts that there shall be. @returns waitMs: when there is one more. */
+  /** Plans the accounts. @returns waitMs: time until there is one more. */
   async #accounts(
     keys: AccountKeys,
   ): Promise<{ readonly accounts: readonly TenantAccount[]; readonly waitMs: number }> {

@@ -183,7 +183,7 @@ function toGeneralName(host: string): Buffer {
   return der(0x82, Buffer.from(host))
 }
 
-/** UTCTime until 2049, GeneralizedTime from then on. */
+/** Encodes a time: as UTCTime until 2049, as GeneralizedTime from then on. */
 function time(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, '')
   return digits < '2050' ? der(0x17, Buffer.from(digits.slice(2))) : der(0x18, Buffer.from(digits))
@@ -199,7 +199,7 @@ function sequence(...parts: readonly Buffer[]): Buffer {
 
 const TRUE = der(0x01, Buffer.from([0xff]))
 
-/** A value of ASN.1 as DER: tag, length, content. */
+/** Encodes a value of ASN.1 as DER: tag, length, content. */
 function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const { length } = content

@@ -151,7 +151,10 @@ function textsOf(pair: KeyPair): Nkey {
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** The library makes seeds of random numbers alone. Two bytes say that it is one of an account, the last two are a check sum. */
+/**
+ * Makes the seed of an account, because the library makes seeds of random numbers alone. Its first two bytes name the role, the
+ * last two are a check sum.
+ */
 function accountSeedOf(raw: Uint8Array): string {
   const bytes = Buffer.from([0x90, 0x00, ...raw, 0, 0])
   bytes.writeUInt16LE(crc16(bytes.subarray(0, -2)), bytes.length - 2)
@@ -159,7 +162,7 @@ function accountSeedOf(raw: Uint8Array): string {
   return bits.replace(/.{1,5}/g, (five) => BASE32.charAt(Number.parseInt(five.padEnd(5, '0'), 2)))
 }
 
-/** CRC-16/XMODEM. */
+/** Computes CRC-16/XMODEM. */
 function crc16(bytes: Uint8Array): number {
   return bytes.reduce((sum, byte) => {
     let crc = sum ^ (byte << 8)

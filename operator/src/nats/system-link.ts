@@ -57,7 +57,7 @@ export interface SystemLinkOptions {
 const ANSWER_MS = 5_000
 /** Time to wait for the answers of all servers, because nothing says how many servers there are. */
 const GATHER_MS = 1_000
-/** A connection ends then, and the next one has a new user. */
+/** Lifetime of a connection's user; the next connection has a new user. */
 const USER_LIFETIME_MS = 86_400_000
 
 const SUBJECTS = {
@@ -100,7 +100,7 @@ function toLink(connection: NatsConnection): SystemLink {
     if (answer.error === undefined) return answer
     throw new Error(`the NATS server refused ${subject}: ${answer.error.description}`)
   }
-  /** The answers of all servers. */
+  /** Gathers the answers of all servers. */
   async function* gather(subject: string, most: number): AsyncGenerator<Answer> {
     const options = { strategy: RequestStrategy.Count, maxWait: GATHER_MS, maxMessages: most }
     for await (const { data } of await connection.requestMany(subject, Empty, options)) {

@@ -47,8 +47,8 @@ const NAMESPACES_AT_ONCE = 32
  */
 const MOST_SILENT_MS = 30_000
 /**
- * Characters of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a router of
- * ours can say anything, and it is all kept.
+ * Characters of all different answers of a namespace together. Its routers all say the same, but for moments; what is not a
+ * router of ours can say anything, and it is all kept.
  */
 const MOST_KEPT = 8 * 2 ** 20
 
@@ -119,7 +119,7 @@ export class RouterViews implements ManagedController {
     await Promise.allSettled(this.#asking.values())
   }
 
-  /** A namespace that is not through with the last poll is left out of this one. */
+  /** Begins a poll of a namespace, unless its last poll still runs. */
   #beginPoll(namespace: string): void {
     if (this.#polls.has(namespace)) return
     const poll = this.#limiter.run(namespace, () => this.#poll(namespace))

@@ -74,7 +74,7 @@ function servingOf({ childName, namespace, name }: ModelFacts): ServingMetadata 
   }
 }
 
-/** Headless: a client that calls a model directly sees its pods. Routers find them by their heartbeats. */
+/** Builds the headless Service: a client that calls a model directly sees its pods. Routers find them by their heartbeats. */
 function buildHeadless(serving: ServingMetadata): Desired<Service> {
   const { metadata, spec } = buildService(serving, [
     grpcPort('grpc', PORTS.grpc),

@@ -129,7 +129,10 @@ function buildRoleBinding(
   }
 }
 
-/** gRPC has a Service of its own: Traefik's annotation counts for all ports of one, and other edges ask for its only port. */
+/**
+ * Builds the Service of gRPC. It is a Service of its own, because Traefik's annotation counts for all ports of one, and other
+ * edges ask for its only port.
+ */
 function buildGrpcService(namespace: string): Desired<Service> {
   const { grpc, edgeGrpc } = ROUTER_PORT_NAMES
   const annotations = { 'traefik.ingress.kubernetes.io/service.serversscheme': 'h2c' }

@@ -42,7 +42,9 @@ function ensembleLabels(name: string): Readonly<Record<string, string>> {
   }
 }
 
-/** One for gRPC and one for REST: some controllers take the protocol from an annotation of the whole Ingress. */
+/**
+ * Builds an Ingress, one for gRPC and one for REST: some controllers take the protocol from an annotation of the whole Ingress.
+ */
 function buildIngress(
   { name, namespace }: EnsembleExposure,
   { className, hosts, tls, annotations }: NonNullable<EnsembleExpose['ingress']>,
@@ -73,8 +75,8 @@ function buildIngress(
 }
 
 /**
- * Builds an HTTPRoute of KServe's shape: gRPC by its path, REST for the rest. It sets no timeout, as streams have none; the router
- * keeps the timeout of each request.
+ * Builds an HTTPRoute of KServe's shape: gRPC by its path, REST for the rest. It sets no timeout, as streams have none; the
+ * router keeps the timeout of each request.
  */
 function buildHttpRoute(
   { name, namespace }: EnsembleExposure,

@@ -142,7 +142,10 @@ function toArgs(o: MainContainerOptions, times: PodTimes): readonly string[] {
   ]
 }
 
-/** The overrides of the model's configuration, and the limit of its load: the step ends a load before the pod does, and says why. */
+/**
+ * Returns the overrides of the model's configuration, and the limit of its load: the step ends a load before the pod does, and
+ * says why.
+ */
 function overridesOf(spec: ModelSpec): ModelOverrides {
   const { load = LOAD } = spec.timeouts ?? {}
   return { ...toModelOverrides(spec), timeouts: { load } }

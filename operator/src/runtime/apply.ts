@@ -173,7 +173,7 @@ export class Applier {
     return await this.#writer.write(wanted, { ownerKey, current, toRecord, beforeChange, signal })
   }
 
-  /** Why an object that is there cannot be written to. */
+  /** Finds why a present object cannot be written. */
   #toBlocked(owner: Owner, resource: Resource, current: Stored<ChildRecord>): Ensured | undefined {
     const { adopts = () => false } = this.#options
     const isOurs = controllerOf(current)?.uid === owner.object.metadata.uid || adopts(current)

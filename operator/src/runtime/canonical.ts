@@ -33,7 +33,7 @@ function toText(text: string): string {
   return SPECIAL.test(text) ? JSON.stringify(text) : `"${text}"`
 }
 
-/** The API server sends fields in order, and most manifests are built in order. */
+/** Tells whether keys are in order. The API server sends fields in order, and most manifests are built in order. */
 function isSorted(keys: readonly string[]): boolean {
   return keys.every((key, i) => i === 0 || (keys[i - 1] ?? '') < key)
 }

@@ -58,7 +58,7 @@ const RETURN_MS = 10_000
 /** Reconciles that go on at once, those without a slot included: with 8 slots, 128 groups can use all of theirs. */
 const MOST_IN_FLIGHT = 1024
 
-/** A resync is spread over this share of its interval. */
+/** Share of its interval over which a resync is spread. */
 const RESYNC_SPREAD = 0.1
 
 /**
@@ -236,7 +236,9 @@ export class Controller {
     reconcileFailed(o.log, error, { isTerminal, failures: this.#queue.failures(key) })
   }
 
-  /** The signal of one reconcile. One that does not return loses its slot and counts for no limit, never its key. */
+  /**
+   * Opens the limit of one reconcile. A reconcile that does not return loses its slot and counts for no limit, but keeps its key.
+   */
   #openLimit(log: Logger, onHang: () => void): { readonly signal: AbortSignal; close(): void } {
     const timeoutMs = this.#options.timeoutMs ?? 60_000
     let stopHangTimer: (() => void) | undefined

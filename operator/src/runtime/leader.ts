@@ -213,7 +213,7 @@ export class LeaderElection {
     return true
   }
 
-  /** A lease is free without a holder, if it is ours, and if it did not change for as long as it says. */
+  /** Tells whether a lease is free: without a holder, held by this process, or unchanged for as long as it says. */
   #isFree({ spec }: Stored<Lease>): boolean {
     const holder = spec?.holderIdentity ?? ''
     if (holder === '' || holder === this.#options.identity) return true
@@ -221,7 +221,7 @@ export class LeaderElection {
     return this.#observed === undefined || this.#clock.now() - this.#observed.at >= lastsMs
   }
 
-  /** A lease whose version is another has changed. */
+  /** Notes a lease. A lease with another version has changed. */
   #observe(lease: Stored<Lease>): void {
     const known = this.#observed?.lease.metadata
     if (known?.resourceVersion === lease.metadata.resourceVersion) return
@@ -257,7 +257,7 @@ export class LeaderElection {
     this.#observe(written)
   }
 
-  /** A request that hangs leaves time for another. */
+  /** Limits a request, so that one that hangs leaves time for another. */
   #call(): { signal?: AbortSignal; timeoutMs: number } {
     const timeoutMs = this.#renewMs / 2
     const { signal } = this.#stopping

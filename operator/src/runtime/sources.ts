@@ -87,7 +87,7 @@ interface CacheSourceOptions<T extends KubeObject> {
 
 function cacheSource<T extends KubeObject>(o: CacheSourceOptions<T>): Source {
   const { cache, toKeys, predicate, priority = 'high', isOwn = false } = o
-  /** A change concerns those whom the object concerned before, too. */
+  /** Returns the keys that a change concerns, those that the object concerned before included. */
   const keysOf = (event: CacheEvent<T>): ReadonlySet<string> => {
     if (event.type !== 'updated') return new Set(toKeys(event.object, event.key))
     if (!predicate(event.object, event.old)) return new Set()

@@ -38,7 +38,7 @@ export interface ScalingDecision {
 
 /** A load within a tenth of the target changes nothing, as with the HPA. */
 const TOLERANCE = 0.1
-/** One decision gives at most twice as many replicas, or four more: a wrong load must not fill a cluster. */
+/** Most growth of one decision: twice as many replicas, or four more. A wrong load must not fill a cluster. */
 const GROWTH = 2
 const GROWTH_STEP = 4
 

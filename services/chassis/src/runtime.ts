@@ -72,13 +72,16 @@ export function runWithFlags(wanted: readonly string[], source: RuntimeProcess):
   for (const flag of added) setFlagsFromString(flag)
 }
 
-/** `--no_heap_growing_percent` and `--heap-growing-percent=25` are of one flag. */
+/** Returns the name of the flag, which is the same for `--no_heap_growing_percent` and `--heap-growing-percent=25`. */
 function nameOf(flag: string): string {
   const [name = ''] = flag.split('=')
   return name.replaceAll('_', '-').replace(/^--(no-?)?/, '')
 }
 
-/** Node has no list of V8's flags, refuses to start with one that V8 does not know, and complains where it is set later. */
+/**
+ * Finds the flags that V8 knows. Node has no list of them, refuses to start with an unknown one, and complains where one is set
+ * later.
+ */
 function knownFlags({ execPath, env }: RuntimeProcess): ReadonlySet<string> {
   try {
     const listed = execFileSync(execPath, ['--v8-options'], {

@@ -26,7 +26,7 @@ if (!isServing) {
   })
 }
 
-/** Behind a Tab only what asks for the models is loaded: all commands take three times as long. */
+/** Runs the command. For completion it loads only what asks for the models: all commands take three times as long to load. */
 async function runCommand(): Promise<number> {
   if (argv[0] === 'completion' && argv[1] === 'models') {
     const { printModels } = await import('./completion/list-models.ts')

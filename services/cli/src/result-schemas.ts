@@ -5,7 +5,7 @@ import { KUBECTL_PROGRAM } from '@tutti/kubectl'
 import { z } from 'zod'
 import { COMMANDS } from './commands.ts'
 
-/** The schema of each result by the name of its file. A command is in it by its `result` (command.ts). */
+/** Loads the schema of each result, by the name of its file. A command is in it by its `result` (command.ts). */
 async function loadResults(): Promise<ReadonlyMap<string, z.ZodType>> {
   const named = [
     ...(await loadCommands(COMMANDS)).map(({ name, result }) => [name, result] as const),

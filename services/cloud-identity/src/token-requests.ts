@@ -93,7 +93,7 @@ function parse(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** The error of a library before it has asked a server. A text that is no JSON is quoted in its message. */
+/** Removes quoted content from an error of a library that has not asked a server: its message quotes a text that is no JSON. */
 function withoutContent(error: unknown): Error {
   if (!(error instanceof Error) || error instanceof SyntaxError) return new Error('it is no JSON')
   const [line = ''] = error.message.split('\n')

@@ -135,7 +135,7 @@ export class ConsoleReads {
     return config && readGraph({ config, plan, known, totals: source.stepTotals(name) })
   }
 
-  /** One step that does not answer must not take the states away too: then there are no counts. */
+  /** Counts requests. If a step does not answer there are no counts, but states stay. */
   async #count(names: Iterable<string>): Promise<{
     readonly countsOf: CountsOf
     readonly countsFailure: string

@@ -1,4 +1,4 @@
-/** A reading takes a server about 0.06 ms for each of its models, and a page may cost it 1 % of a core. */
+/** Wait for each model: a reading takes a server about 0.06 ms for each of its models, and a page may cost it 1 % of a core. */
 const MS_FOR_MODEL = 10
 
 /**

@@ -84,7 +84,7 @@ function toInferRoute(path: string, answer: RestRoute['answer']): RestRoute {
 /** Fields that the routes of all calls that read have in common. */
 const READS = { method: 'GET', group: 'page', admission: 'control', document: 'none' } as const
 
-/** Single requests; see `RequestCaptures` of the server. */
+/** Makes the route of single requests; see `RequestCaptures` of the server. */
 function nextRoute({ source, clock }: Pick<ConsoleOptions, 'source' | 'clock'>): RestRoute {
   return {
     ...READS,

@@ -23,7 +23,10 @@ export function readCounts(
   return sums
 }
 
-/** A failed request of an ensemble counts twice in its statistics, as in Triton; here once. Of those that were cancelled, which count once there, half are missed. */
+/**
+ * Converts statistics to counts. A failed request of an ensemble counts twice in its statistics, as in Triton, and here once. A
+ * cancelled one counts once there, so half of those are missed.
+ */
 function toCounts(s: ModelStatistics, isEnsemble: boolean): Counts {
   const failed = Number(s.fail.count)
   return {

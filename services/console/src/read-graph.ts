@@ -81,7 +81,9 @@ export function toTensors(
   }))
 }
 
-/** Ensemble tensors that a step reads and writes, with the types that its model says; '' for a type that is not known. */
+/**
+ * Lists the ensemble tensors that a step reads and writes, with the types that its model says; '' for a type that is not known.
+ */
 function tensorsOf({ input_map: ins, output_map: outs }: Written, config?: ModelConfig): Tensor[] {
   const described = config === undefined ? [] : signatureOf(config)
   return [...Object.entries(ins), ...Object.entries(outs)].map(([port, name]) => {

@@ -43,7 +43,7 @@ function toTotals({
   return { step: plainName(step), requests, failures, queueMs, transferMs, computeMs }
 }
 
-/** None of none. */
+/** Sums totals; none if there are none. */
 function sum(all: readonly ReplicaTotals[]): readonly Totals[] {
   if (all.length === 0) return []
   const of = (pick: (one: ReplicaTotals) => number): number =>

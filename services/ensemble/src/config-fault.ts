@@ -62,7 +62,7 @@ function labelOf(config: ModelConfig, tensor: string, { at }: TensorDefinition):
   return `the ${isInput ? 'input' : 'output'} '${tensor}'`
 }
 
-/** `FP32[-1,3]`, with the batch dimension if there is one. */
+/** Shows a tensor as `FP32[-1,3]`, with the batch dimension if there is one. */
 function show({ dataType, fullDims }: TensorDefinition): string {
   return `${fromConfigDatatype(dataType) ?? dataType}${formatShape(fullDims)}`
 }

@@ -49,7 +49,7 @@ function commonLabel(
   return others.length === 0 ? label : undefined
 }
 
-/** Triton names the model that defined the tensor that the step makes, or the ensemble, if that is an ensemble output. */
+/** Finds the model that Triton names: the model that defined the step's tensor, or the ensemble if the tensor is its output. */
 function meetingModel(
   { definitions, tensors }: UnlabelledPlan,
   { outputs, model }: Omit<PlanStep, 'label'>,
@@ -58,7 +58,7 @@ function meetingModel(
   return definitions.get(made)?.model ?? model
 }
 
-/** One tensor of each label, and what it is counted by. */
+/** Describes one tensor of each label, and the model by which it is counted. */
 function describeReads(
   { tensors, steps }: UnlabelledPlan,
   uses: readonly { readonly tensor: number }[],

@@ -180,7 +180,7 @@ function reportUnknown(
   )
 }
 
-/** Outputs that nothing makes, and what nothing reads. */
+/** Finds outputs that nothing makes, and tensors that nothing reads. */
 function checkEnds({ input, output }: ModelConfig, tensors: Tensors, report: Report): void {
   const { inputs, made, used } = tensors
   for (const [i, { name }] of output.entries()) {
@@ -203,7 +203,7 @@ function checkEnds({ input, output }: ModelConfig, tensors: Tensors, report: Rep
   }
 }
 
-/** A cycle each, until none is left if the first step of each waits for nothing. */
+/** Reports one cycle after another, until none is left if the first step of each waited for nothing. */
 function checkCycles(config: ModelConfig, { inputs, made }: Tensors, report: Report): void {
   const steps = stepsOf(config)
   const waits: (readonly number[])[] = steps.map(({ input_map: map }) =>

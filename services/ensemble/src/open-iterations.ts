@@ -132,7 +132,7 @@ export class OpenIterations {
   }
 }
 
-/** An iteration and those around it. */
+/** Lists an iteration and the iterations around it. */
 function wayUp(iteration: Iteration | undefined): readonly Iteration[] {
   return iteration === undefined ? [] : [iteration, ...wayUp(iteration.parent)]
 }

@@ -133,7 +133,7 @@ function* unknownFaults(
   }
 }
 
-/** A batching model's [16] is the same as [-1,16] without batching. */
+/** Finds differences of shapes. A batching model's [16] is the same as [-1,16] without batching. */
 function* differenceFaults(
   { model, definitions }: StepMapping,
   o: { readonly at: StepTensor; readonly tensor: string; readonly declared: DeclaredTensor },
@@ -161,7 +161,7 @@ function define(model: ModelConfig, tensor: DeclaredTensor): TensorDefinition {
   return { model: model.name, dataType: tensor.data_type, dims, fullDims }
 }
 
-/** Triton's text. */
+/** Returns Triton's text of a fault. */
 function textOf(config: ModelConfig, fault: MappingFault): string {
   const { model, at } = fault
   const prefix = `in ensemble ${config.name}, `

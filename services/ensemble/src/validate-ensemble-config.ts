@@ -129,7 +129,10 @@ function* graphProblems(config: ModelConfig, graph: Graph): Generator<Problem> {
   }
 }
 
-/** A tensor is ready when everything that it is made from is; the ensemble's inputs are from the start. */
+/**
+ * Finds the tensors that become ready. A tensor is ready once everything that it is made from is; the ensemble's inputs are ready
+ * from the start.
+ */
 function readyTensors(graph: Graph, inputs: ModelConfig['input']): ReadonlySet<GraphTensor> {
   const ready = new Set(inputs.flatMap(({ name }) => graph.get(name) ?? []))
   for (const tensor of ready) {
@@ -140,7 +143,9 @@ function readyTensors(graph: Graph, inputs: ModelConfig['input']): ReadonlySet<G
   return ready
 }
 
-/** Follows the first tensor that is not ready, upstream, until there is none or a cycle closes, which then begins with `furthest`. */
+/**
+ * Follows the first tensor that is not ready, upstream, until there is none or a cycle closes, which then begins with `furthest`.
+ */
 function furthestUnready(
   start: GraphTensor,
   ready: ReadonlySet<GraphTensor>,

@@ -16,7 +16,7 @@ export function nearestName(written: string, known: Iterable<string>): string | 
   return nearest
 }
 
-/** Levenshtein distance, two rows at a time. */
+/** Computes the Levenshtein distance, two rows at a time. */
 function countEdits(from: string, to: string): number {
   let previous = Array.from({ length: to.length + 1 }, (_, at) => at)
   for (let row = 1; row <= from.length; row++) {

@@ -102,14 +102,17 @@ export function isTerminal(error: unknown): error is KubeError {
   return isOfUnknownField(error) || (TERMINAL.has(error.status) && !isUidMismatch(error))
 }
 
-/** Server-side apply of a field that the schema lacks is a 500 like any fault, and has no reason of its own. */
+/**
+ * Tells whether an error is of a field that the schema lacks. Server-side apply answers that with a 500 like any fault, without a
+ * reason.
+ */
 function isOfUnknownField(error: KubeError): boolean {
   return error.status === 500 && error.message.includes('field not declared in schema')
 }
 
 /**
- * The object does not fit into the server's storage, etcd, which takes 1.5 MiB. What etcd and its client say comes as a 500, and has no
- * reason of its own.
+ * Tells whether an object does not fit into etcd, the server's storage, which takes 1.5 MiB. What etcd and its client say comes
+ * as a 500, and has no reason of its own.
  */
 function isOfSize({ status, message }: KubeError): boolean {
   return status === 413 || (status === 500 && OF_SIZE.test(message))

@@ -94,7 +94,7 @@ class Forward implements ForwardedPort {
     }
   }
 
-  /** Once more with new credentials if they are refused, as each other request to the API server. */
+  /** Connects, once more with new credentials if they are refused, as each other request to the API server does. */
   async #connect(): Promise<Duplex> {
     try {
       return await this.#connectOnce()

@@ -96,7 +96,7 @@ function toEnsembleTarget(
   return { title, ensemble, ...modelsOf(ensemble, named), isRouter: false }
 }
 
-/** The name in the cluster goes before the one that clients use. */
+/** Finds an object by name. The name in the cluster goes before the one that clients use. */
 function find<T extends Stored<ModelObject | EnsembleObject>>(
   objects: readonly T[] | undefined,
   name: string,
@@ -107,7 +107,7 @@ function find<T extends Stored<ModelObject | EnsembleObject>>(
   )
 }
 
-/** The Models that an Ensemble runs, those of Ensembles below it too, each once and in the order of the steps. */
+/** Lists the Models that an Ensemble runs, those of Ensembles below it too, each once and in the order of the steps. */
 function modelsOf(
   ensemble: Stored<EnsembleObject>,
   { ensembles = [], models = [] }: Named,

@@ -72,7 +72,7 @@ function isService(loaded: PackageDefinition, name: string): boolean {
   return !('format' in (loaded[name] ?? {}))
 }
 
-/** Every type of proto-loader has the files of all. */
+/** Returns the files of the loaded protos. Every type of proto-loader has the files of all. */
 function fileProtosOf(loaded: PackageDefinition): readonly Buffer[] {
   const { fileDescriptorProtos } = loaded['inference.ModelInferRequest'] ?? {}
   return Array.isArray(fileDescriptorProtos) ? fileDescriptorProtos : []

@@ -64,7 +64,7 @@ function passBuffer(bytes: Buffer): Buffer {
   return bytes
 }
 
-/** A method whose messages are left to a codec of our own, on both sides. */
+/** Defines a method whose messages a codec of our own handles, on both sides. */
 function raw<Request, Response>(
   method: MethodDefinition<Request, Response>,
 ): MethodDefinition<Buffer, Buffer> {

@@ -165,7 +165,7 @@ export class ModelRepository {
     await Promise.all((this.#options.mirrors ?? []).map((mirror) => mirror.close()))
   }
 
-  /** A name with a slash is wrong where it cannot be a qualified one. */
+  /** Checks a plain name. A name with a slash is wrong where it cannot be a qualified one. */
   #plainName(name: string): string {
     return this.#namespaces === undefined ? name : plainName(name)
   }
@@ -175,7 +175,7 @@ export class ModelRepository {
     return (await this.#namespaces?.resolveSteps(model)) ?? { model }
   }
 
-  /** All directories, once the mirrors have what is wanted. */
+  /** Lists all directories, once the mirrors have what is wanted. */
   async #paths(look: (mirror: RepositoryMirror) => Promise<string>): Promise<readonly string[]> {
     const { paths, mirrors = [] } = this.#options
     return [...paths, ...(await Promise.all(mirrors.map(look)))]

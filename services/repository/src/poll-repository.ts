@@ -15,7 +15,7 @@ export interface PollingOptions {
   failed(error: ServeError): void
 }
 
-/** A change is looked at again after this time, not only at the next poll: it counts when two looks agree. */
+/** Time after which a change is looked at again, before the next poll: it counts when two looks agree. */
 const SETTLE_MS = 1000
 
 /** Looks for changes until the signal aborts. Resolves then. */

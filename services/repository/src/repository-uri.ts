@@ -78,7 +78,7 @@ function toPrefix(path = ''): string {
   return path.replaceAll(/([^/]+)\/*/g, '$1/').replace(/^\/+/, '')
 }
 
-/** A query may have a signature, which is not for a log. */
+/** Makes the error of an address, without its query, which may have a signature that is not for a log. */
 function refusal(uri: string, want: string): ServeError {
   const shown = uri.replace(/\?.*$/s, '?...')
   const text = `--model-repository: "${shown}": want a folder or ${want}`

@@ -62,7 +62,10 @@ export class RepositoryWatch {
     return false
   }
 
-  /** A model that cannot be read has its error for contents: once it can, that is a change. */
+  /**
+   * Computes the digest of a model's contents. For a model that cannot be read the error counts as contents, so that it is a
+   * change when the model can be read.
+   */
   async #digest(name: string): Promise<string> {
     try {
       const opened = await this.#repository.take(name)

@@ -109,7 +109,7 @@ async function readConfig(path: string, maxBytes: number): Promise<string | unde
 }
 
 /**
- * The numeric version directories of a model, ascending. `warmup`, `configs`, names with a leading zero and the like are
+ * Lists the numeric version directories of a model, ascending. `warmup`, `configs`, names with a leading zero and the like are
  * no versions.
  */
 async function listVersions(directory: string): Promise<number[]> {

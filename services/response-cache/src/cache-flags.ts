@@ -97,7 +97,7 @@ function readSize(settings: ReadonlyMap<string, string>): number {
   throw flagRefusal(FLAG, `got size=${size}, want bytes, from 1 to 999999999999999`)
 }
 
-/** The one cache of all occurrences, with its settings. As in Triton each has one: a value may have commas. */
+/** Reads the one cache of all occurrences, with its settings. As in Triton each has one: a value may have commas. */
 function readConfigs(configs: readonly string[]) {
   const settings = new Map<string, string>()
   const names = new Set(configs.map((text) => text.split(/[,=]/, 1)[0] ?? ''))

@@ -51,7 +51,7 @@ export function cacheKey(keyed: KeyedRequest): string {
   return hash.digest('hex')
 }
 
-/** The digest of all but the tensors' bytes, and the tensors in the order in which theirs follow. */
+/** Begins a key: the digest of everything but the tensors' bytes, and the tensors in the order in which their bytes follow. */
 function beginKey({ identity, request, outputs }: KeyedRequest) {
   const { context, inputs, requestedOutputs: asked } = request
   const sorted = inputs.toSorted((a, b) => (a.name < b.name ? -1 : 1))

@@ -44,7 +44,7 @@ export function executeCached(call: CachedCall): Promise<void> | undefined {
   return answerOrExecute(call, cacheKey(call), startedAt)
 }
 
-/** The tensors stay as they are until the request is given on, whatever its caller does meanwhile. */
+/** Executes a large request. Its tensors stay unchanged until it is passed on, whatever its caller does meanwhile. */
 async function executeLarge(call: CachedCall, startedAt: number): Promise<void> {
   const giveBack = call.request.retain?.()
   try {

@@ -12,7 +12,7 @@ import type { CacheCounts, CachedResponse, ResponseCache } from './response-cach
 const PREFIX = `tutti:${manifest.version}:`
 /** On their way at once; what comes beyond is a miss. */
 const MAX_LOOKUPS = 1024
-/** A larger response is not kept: lookups behind it on the connection would wait too long. */
+/** Most bytes of a kept response: lookups behind a larger one on the connection would wait too long. */
 const MAX_ENTRY_BYTES = 16 * 1024 * 1024
 /** Bytes of responses on their way to Redis; what comes beyond is not kept. */
 const MAX_PENDING_BYTES = 64 * 1024 * 1024
@@ -108,7 +108,7 @@ export class RedisCache implements ResponseCache {
     }
   }
 
-  /** The next insertion replaces it. */
+  /** Notes an entry that is not ours. The next insertion replaces it. */
   #foundForeign(key: string): void {
     if (!this.#isForeignKnown) this.#events.foreignEntry(key)
     this.#isForeignKnown = true

@@ -32,7 +32,7 @@ export interface RedisSettings {
 type Settings = ReadonlyMap<string, string>
 
 const FLAG = '--cache-config'
-/** Triton waits so long for a connection of its pool. */
+/** Most time of a lookup: Triton waits as long for a connection of its pool. */
 const LOOKUP_MS = 1000
 const CONNECT_MS = 5000
 const MOST = 2 ** 31 - 1
@@ -81,7 +81,7 @@ function readHost(settings: Settings): string {
   throw refused(`${came}, want redis,host=HOST and redis,port=PORT, each in a flag of its own`)
 }
 
-/** 0 if it is not set. */
+/** Reads a number; 0 if it is not set. */
 function readNumber(settings: Settings, name: string, { from = 0, to = MOST } = {}): number {
   const text = settings.get(name)
   if (text === undefined) return 0

@@ -72,7 +72,7 @@ function warnOfDecoupled(
   log.warn('model_transaction_policy of an ensemble has no effect', { model: entry.name, why })
 }
 
-/** Whether an ensemble says that it is decoupled, and is not. */
+/** Tells whether an ensemble says that it is decoupled, and is not. */
 function saysDecoupled(entry: CatalogModel | CatalogEnsemble | undefined): boolean {
   if (entry?.kind !== 'ensemble' || entry.plan === undefined) return false
   return !entry.plan.decoupled && isDecoupled(entry.plan.config)

@@ -162,7 +162,7 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
     return index.map((one) => ({ ...one, name: plainName(one.name) }))
   }
 
-  /** The qualified names of the models that are called so, but for those that were unloaded. */
+  /** Lists the qualified names of models with a name, except unloaded ones. */
   #qualified(name: string): readonly string[] {
     const { models } = this.#router.view
     if (models !== this.#models) {

@@ -280,7 +280,10 @@ export class Router implements InferenceBackend, ConsoleSource {
     return names === undefined ? listed : withNames(listed, names)
   }
 
-  /** Whether a step may close a version that it has replaced: nothing new comes for it here, and what came is over. */
+  /**
+   * Tells whether a step may close a version that it has replaced: this router sends nothing new to it, and its requests are
+   * over.
+   */
   #isUnpinned(replica: string, pin: PinnedVersion): boolean {
     const { model, version, revision } = pin
     // The question may be faster than the description without the version.

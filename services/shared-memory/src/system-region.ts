@@ -148,12 +148,12 @@ export class SystemRegion implements Region {
     return this.request.offset + offset
   }
 
-  /** Written on beyond its end, an object would grow. @param end - in the object. */
+  /** Checks that a write stays within the object, which would grow otherwise. @param end - in the object. */
   #checkObject(end: number): void {
     if (fstatSync(this.#descriptor).size < end) throw this.#shortened()
   }
 
-  /** An object has its memory only once it is written. */
+  /** Makes the error of missing memory: an object gets its memory only when it is written. */
   #noMemory(cause: unknown): ServeError {
     const text = `no memory left for shared memory region: '${this.request.name}'`
     return new ServeError('OVERLOADED', text, { cause })

@@ -165,7 +165,7 @@ export class Step {
     return sum(this.#table.servings.map(({ scheduler }) => scheduler.load.inFlight))
   }
 
-  /** The running request, of any model, that an engine was given as this object. */
+  /** Finds the running request, of any model, that an engine was given as this object. */
   #findRunning(request: StepRequest): ScheduledRequest | undefined {
     for (const { scheduler } of this.#table.servings) {
       const found = scheduler.findRunning(request)
@@ -174,7 +174,7 @@ export class Step {
     return undefined
   }
 
-  /** The versions that a model name and version select; '' selects all. */
+  /** Lists the versions that a model name and version select; '' selects all. */
   #select(name: string, version: string): (readonly [string, HostedVersion])[] {
     return this.#table.models
       .filter((model) => name === '' || model.name === name)

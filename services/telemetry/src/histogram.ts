@@ -54,7 +54,7 @@ export class Histogram {
     })
   }
 
-  /** The series of a histogram with these labels, as prom-client orders them. */
+  /** Lists the series of a histogram with these labels, as prom-client orders them. */
   series(labels: MetricSeries['labels']): readonly MetricSeries[] {
     const buckets = this.buckets.map(({ le, value, exemplar }): MetricSeries => {
       return { suffix: '_bucket', labels: [le, ...labels], value, exemplar }

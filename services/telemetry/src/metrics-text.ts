@@ -71,7 +71,7 @@ function escapeLabel(text: string): string {
   return escapeHelp(text).replaceAll('"', String.raw`\"`)
 }
 
-/** `text` as a label name: what a label name cannot hold becomes `_`. */
+/** Converts a text to a label name: characters that a label name cannot hold become `_`. */
 export function toLabelName(text: string): string {
   return text.replaceAll(/[^a-zA-Z0-9_]/g, '_')
 }

@@ -122,7 +122,7 @@ export function readBrokerFlags(flags: BrokerFlags): {
   return { broker: toBroker(flags), direct: toDirect(flags) }
 }
 
-/** A flag that has no effect beside the others is refused. */
+/** Reads the direct transport. A flag that has no effect beside the others is refused. */
 function toDirect(flags: BrokerFlags): DirectOptions | undefined {
   const { direct: kind, 'direct-directory': directory, 'direct-address': address } = flags
   const isTcp = kind === 'tls' || kind === 'tcp'
@@ -212,7 +212,7 @@ function toNames(flags: BrokerFlags): SubjectNames {
   }
 }
 
-/** The text of the file, without its last line end, whenever it is asked for. */
+/** Makes the function that reads the text of the file, without its last line end. */
 function toSecret(field: BrokerField, path: string | undefined): (() => string) | undefined {
   if (path === undefined) return undefined
   return () => {

@@ -7,7 +7,7 @@ export interface CameBytes {
   readonly bytes: Uint8Array
 }
 
-/** A hostile member must not fill the log: one line in that time tells of all. */
+/** Time in which one line reports all ignored messages: a hostile member must not fill the log. */
 const LOG_EVERY_MS = 10_000
 
 /** Counts messages that cannot be read, damaged or foreign, and logs the count at intervals. */

@@ -22,11 +22,13 @@ export interface AnnouncedLoad {
 export interface Replica extends ReplicaSpeed {
   readonly address: ReplicaAddress
   /**
-   * Envelopes that this process has sent there and that are not answered: each is a place. The one that took it gives it back with
-   * `inFlight -= 1`, once, when the envelope is answered or given up.
+   * Envelopes that this process has sent there and that are not answered: each is a place. The one that took it gives it back
+   * with `inFlight -= 1`, once, when the envelope is answered or given up.
    */
   inFlight: number
-  /** Whole microseconds that these are expected to take. The one that gives a place back subtracts the work of its request too. */
+  /**
+   * Whole microseconds that these are expected to take. The one that gives a place back subtracts the work of its request too.
+   */
   workUs: number
   /** Undefined for a replica of this process, which announces none. */
   load: AnnouncedLoad | undefined
@@ -51,9 +53,10 @@ export class ReplicaPlaces {
 
   /**
    * Takes a place at a replica that serves the revision, or returns undefined if none does: one with free slots as it announced,
-   * less what we have sent there since, that is not slow, before any other; then the one that is expected to be done first, by our
-   * own work there and the request's, times its slowness; then by the announced load, then in turn. One without free slots is taken
-   * if no other is there: the announcement is some time old, and the replica refuses what it cannot take. Of many some are compared.
+   * less what we have sent there since, that is not slow, before any other; then the one that is expected to be done first, by
+   * our own work there and the request's, times its slowness; then by the announced load, then in turn. One without free slots is
+   * taken if no other is there: the announcement is some time old, and the replica refuses what it cannot take. Of many some are
+   * compared.
    *
    * @param o.avoid - replicas that are taken only if there is no other.
    * @param o.workUs - whole microseconds that the request is expected to take; 1 if absent.
@@ -96,7 +99,7 @@ export interface AcquireOptions {
   readonly workUs?: number
 }
 
-/** The least is best. */
+/** Ranks a replica; the least rank is best. */
 function rankOf(member: Replica, avoid: ReadonlySet<string> | undefined): number {
   return (avoid?.has(member.address.replica) ? 2 : 0) + (hasFreeSlots(member) ? 0 : 1)
 }
@@ -110,7 +113,10 @@ function slownessOf({ slowness }: Replica): number {
   return SLOWNESS_STEP ** Math.round(Math.log(slowness) / Math.log(SLOWNESS_STEP))
 }
 
-/** Less what was sent since: else all requests up to the next heartbeat would go to the one replica that announced free slots. */
+/**
+ * Tells whether a replica has free slots, less the requests sent since its heartbeat: else all requests up to the next heartbeat
+ * would go to the one replica that announced free slots.
+ */
 function hasFreeSlots({ load, inFlight, inFlightThen, slowness }: Replica): boolean {
   if (load === undefined) return true
   if (slowness >= SLOWNESS_STEP) return false

@@ -87,7 +87,7 @@ function checkRouterReady(state: EnsembleState): ConditionState {
   )
 }
 
-/** Whether every ready router executes this generation. */
+/** Checks whether every ready router executes this generation. */
 function checkRoutable(state: EnsembleState): ConditionState {
   const { served, routers, route } = state
   if (isRefused(state)) {
@@ -225,7 +225,7 @@ function findLacking(
   return undefined
 }
 
-/** A signature is pending as long as the Model of a step has no pod: why it has none says more. */
+/** Finds the cause among the steps. A signature is pending while the Model of a step has no pod: why it has none says more. */
 function findStepCause({ Accepted, StepsReady }: Parts): ConditionState | undefined {
   const isPending = Accepted.status === 'False' && Accepted.reason === 'SchemaPending'
   const isTold = StepsReady.status === 'False' && !UNTOLD_STEPS.has(StepsReady.reason)
@@ -235,7 +235,7 @@ function findStepCause({ Accepted, StepsReady }: Parts): ConditionState | undefi
 /** Reasons of steps that say no more than that a signature is pending. */
 const UNTOLD_STEPS = new Set(['NotFound', 'Pending', 'NotReady'])
 
-/** `Ready` of an Ensemble that lacks nothing. */
+/** Builds `Ready` of an Ensemble that lacks nothing. */
 function sumUp(
   { isPaused }: EnsembleState,
   states: Parts & { readonly Degraded: ConditionState },

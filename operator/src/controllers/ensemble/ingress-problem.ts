@@ -29,7 +29,9 @@ export async function findIngressProblem(o: IngressView): Promise<ExposureProble
   return findTlsProblem(o) ?? (await findClassProblem(o))
 }
 
-/** cert-manager makes the Secret once the Ingress is there, so nothing is wrong yet. */
+/**
+ * Finds a problem of the TLS Secret. cert-manager makes the Secret once the Ingress is there, so a missing one is no problem yet.
+ */
 function findTlsProblem({ expose, secretNamed }: IngressView): ExposureProblem | undefined {
   for (const [i, { secretName }] of (expose.tls ?? []).entries()) {
     if (secretName === undefined) continue

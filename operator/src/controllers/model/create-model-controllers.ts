@@ -80,7 +80,7 @@ function childrenOf(caches: Caches) {
   return [serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers]
 }
 
-/** A Model that the operator scales. */
+/** Builds the record of a Model that the operator scales. */
 function toScaled(
   model: Stored<ModelObject>,
   reader: ReturnType<typeof createModelReader>,

@@ -109,7 +109,7 @@ function toAccess(place: string, value: unknown, want: string): HostAccess {
   }
 }
 
-/** Every value there, with its place. */
+/** Finds every value at a path, with its place. */
 function* find(
   node: unknown,
   [name, ...rest]: readonly string[],

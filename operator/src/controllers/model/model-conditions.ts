@@ -148,8 +148,8 @@ export function findPassing({
 }
 
 /**
- * A server whose feature gate is off leaves the tolerance out of the HPA, and says nothing: the one field that is taken from a
- * Model as it is and that a supported Kubernetes may not keep.
+ * Checks that the HPA has the tolerance. A server whose feature gate is off leaves it out, and says nothing: it is the one field
+ * that is taken from a Model as it is and that a supported Kubernetes may not keep.
  */
 function checkTolerance({ spec, outcomes }: ModelWorld): ConditionState | undefined {
   const { behavior = {} } = spec?.scaling ?? {}

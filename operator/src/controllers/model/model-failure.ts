@@ -66,7 +66,9 @@ function failureOf(modelPod: ModelPod, events: readonly Event[] = []): Failure |
   return failureOfPod(pod, FETCH_REASONS, telling) ?? ofLoad(modelPod)
 }
 
-/** True for an event of a probe that ends the container. The startup probe also fails while a model loads, which ends nothing yet. */
+/**
+ * True for an event of a probe that ends the container. The startup probe also fails while a model loads, which ends nothing yet.
+ */
 function endsContainer(
   { reason, note = '' }: Event,
   { restartCount }: Pick<CachedContainer, 'restartCount'>,
@@ -76,7 +78,7 @@ function endsContainer(
   return !note.startsWith('Readiness probe')
 }
 
-/** The model's own error, while the process lives: it may be ready without the model. */
+/** Finds the model's own error while the process lives, which may be ready without the model. */
 function ofLoad({ pod, model }: ModelPod): Failure | undefined {
   if (model === undefined) return undefined
   const serves = model.versions.some(({ state }) => state === 'READY')

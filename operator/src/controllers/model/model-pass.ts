@@ -152,7 +152,7 @@ export class ModelPass {
     return { ...synced, replicasWriter }
   }
 
-  /** The replicas to write; none where they are left to somebody else. */
+  /** Plans the replicas to write; none where they are left to another client. */
   async #planReplicas({ scaling }: DesiredModel): Promise<PlannedReplicas> {
     const { reader, scaler, guard } = this.#options
     const { model, key, signal } = this.#input

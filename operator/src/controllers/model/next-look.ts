@@ -41,7 +41,7 @@ export function isWaitingForGate(pod: PodState): boolean {
   return areContainersReady(pod) && statusOf(pod, ACCEPTED_GATE) !== 'True'
 }
 
-/** Time until routers may have heard of the revision that a pod serves. */
+/** Returns the time until routers may have heard of the revision that a pod serves. */
 function toGateDelayMs(world: ModelWorld, epochMs: number): number | undefined {
   // There is no router to ask: the first router that is ready brings it back.
   if (world.routers.length === 0) return undefined

@@ -13,7 +13,10 @@ export const readModelSpec = once(({ spec }: Stored<ModelObject>): ReadSpec<Mode
   return { problem: `podTemplate.spec: got more than ${DEEPEST} levels, which no pod has` }
 })
 
-/** The server lets in what no schema describes to ten thousand levels, and our own functions would overflow the stack. */
+/**
+ * Tells whether a value is deeper than so many levels. Where no schema describes a value, the server lets in ten thousand levels,
+ * on which our functions would overflow the stack.
+ */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((part) => isDeeper(part, levels - 1))

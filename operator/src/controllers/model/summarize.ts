@@ -75,7 +75,7 @@ export function conditionsOfModel(world: ModelWorld): ConditionStates {
 
 type Parts = Omit<ConditionStates, 'Ready'>
 
-/** The first thing that is in the way decides; where it only tells of a wait, what the wait is for. */
+/** Checks `Ready`. The first obstacle decides, or the thing that it waits for if it is a wait. */
 function checkReady(world: ModelWorld, states: Parts): ConditionState {
   const found = findLacking(world, states)
   if (found === undefined) return isTrue('Ready', 'requests are answered')

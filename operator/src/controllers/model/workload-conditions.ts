@@ -24,7 +24,7 @@ export function checkWorkload(world: ModelWorld): ConditionState {
   return isFalse('PodsNotReady', `${text}, want ${needed}`)
 }
 
-/** The fewest pods that count as enough: scaling up does not make a Model unavailable. */
+/** Returns the fewest pods that count as enough: scaling up does not make a Model unavailable. */
 function neededOf({ scaling, spec }: ModelWorld, wanted: number): number {
   const fewest = scaling === undefined || scaling.provider === 'None' ? 1 : scaling.min
   const base = Math.min(wanted, fewest)
@@ -63,7 +63,7 @@ function toPausedText({ metadata: { name, namespace } }: DeploymentState, text: 
   return `Deployment "${name}": spec.paused is true, kubectl rollout resume deployment/${name} -n ${namespace} lets it go on; ${text}`
 }
 
-/** Why nothing can move; undefined if it can. */
+/** Finds why the workload cannot change; undefined if it can. */
 function checkHeld(world: ModelWorld): ConditionState | undefined {
   const { spec, refusal } = world
   if (refusal !== undefined) return isFalse(refusal.reason, refusal.message)

@@ -98,7 +98,7 @@ export function createNatsServersController(
   }
 }
 
-/** The controller; once nothing of it goes on, what the keeper holds is closed. */
+/** Wraps the controller so that the keeper is closed once the controller has stopped. */
 function closingAfter(controller: Controller, keeper: ServersKeeper): ManagedController {
   return {
     name: controller.name,

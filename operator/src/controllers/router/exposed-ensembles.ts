@@ -114,7 +114,10 @@ async function readTokens(
   }
 }
 
-/** A failure must not keep back what ends the access of others, so it is told, and tried again with the next look. */
+/**
+ * Reads the issuer. A failure must not delay a change that ends the access of others, so it is logged and tried again with the
+ * next look.
+ */
 async function readIssuer(
   { identities = [] }: ExposeAuth,
   { issuer, signal }: ReadLockOptions,

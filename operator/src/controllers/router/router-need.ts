@@ -100,7 +100,7 @@ export class RouterNeed {
     return {}
   }
 
-  /** `isUsed`, asked of the server. */
+  /** Tells whether the namespace is used, as `isUsed` does, by asking the server. */
   async #isUsedNow(namespace: string, signal: AbortSignal): Promise<boolean> {
     const { client, caches } = this.#options
     for (const { resource } of [caches.models, caches.ensembles]) {
@@ -110,7 +110,7 @@ export class RouterNeed {
     return false
   }
 
-  /** There is no Router with conditions yet, so an event tells it. */
+  /** Reports a refusal in an event, as there is no Router with conditions yet. */
   #tellRefusal(namespace: string, { message }: KubeError): Result {
     const regarding = this.oldest(namespace)?.object
     if (regarding !== undefined) this.#options.events.record(routerRefused(regarding, message))
@@ -148,7 +148,7 @@ function isOlder(one: Stored<KubeObject>, other: Stored<KubeObject>): boolean {
   return at < otherAt || (at === otherAt && name < otherName)
 }
 
-/** A text that differs if a user has changed one of the objects. */
+/** Returns a text that differs if a user has changed one of the objects. */
 function versionsOf(objects: readonly Stored<KubeObject>[]): string {
   return objects
     .map(({ metadata: { uid, generation, deletionTimestamp } }) =>

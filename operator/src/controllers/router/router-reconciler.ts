@@ -122,8 +122,8 @@ export class RouterReconciler {
   }
 
   /**
-   * Ends access from outside. All that belongs to the Router goes with it, and another is made once it is gone. Until then its pods
-   * serve, but no Ensemble is exposed.
+   * Ends access from outside. All that belongs to the Router goes with it, and another is made once it is gone. Until then its
+   * pods serve, but no Ensemble is exposed.
    */
   async #endAccess(router: Router, signal: AbortSignal): Promise<Result> {
     return await untilOwnerMoves(async () => {
@@ -232,7 +232,7 @@ export class RouterReconciler {
     }
   }
 
-  /** A spec that cannot be read leaves everything as it is, because a half of it may mean something else. */
+  /** Makes the router's objects. A spec that cannot be read changes nothing, because half of it may mean something else. */
   async #makeSet(
     router: Router,
     { exposed, signal }: { readonly exposed: ExposedEnsembles; readonly signal: AbortSignal },
@@ -262,7 +262,10 @@ export class RouterReconciler {
     return { reason: 'ReplicasNotOwned', message }
   }
 
-  /** Lists the Ensembles to expose. A name that clients call leads to the one that has it, which may want a token: a rival is left out. */
+  /**
+   * Lists the Ensembles to expose. A name that clients call leads to the one that has it, which may want a token: a rival is left
+   * out.
+   */
   #exposable(namespace: string): readonly Stored<EnsembleObject>[] {
     return this.#options.caches.ensembles
       .inNamespace(namespace)
@@ -300,7 +303,7 @@ export class RouterReconciler {
   }
 }
 
-/** Why a Router that is being deleted is still there. */
+/** Finds why a Router that is being deleted is still there. */
 function deletionOf(router: Router): RouterTrouble | undefined {
   const { finalizers = [] } = router.metadata
   const deletion = toDeletion({ resource: ROUTER, key: keyOf(router), finalizers })

@@ -72,7 +72,7 @@ function checkProgressing({ trouble, deployment, replicas }: RouterState): Condi
   )
 }
 
-/** `done`: of the newest template, and ready. */
+/** Counts pods. `done` are those of the newest template that are ready. */
 function countPods(deployment: DeploymentState | undefined) {
   const { updatedReplicas = 0, readyReplicas = 0, replicas = 0 } = deployment?.status ?? {}
   return { all: replicas, done: Math.min(updatedReplicas, readyReplicas) }

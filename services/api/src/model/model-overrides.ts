@@ -119,7 +119,7 @@ function backendOf(config: ModelConfig, { modelFormat }: ModelOverrides): Partia
   return known === backend || isServed ? {} : { backend, platform: '' }
 }
 
-/** Whether a configuration names a backend that neither a format nor a platform of Triton stands for. */
+/** Tells whether a configuration names a backend that neither a format nor a platform of Triton stands for. */
 function isCustom(backend: string | undefined): boolean {
   const isNamed = backend !== undefined && backend !== ''
   return isNamed && findEngine(backend) === undefined && !hasOwnPlatforms(backend)
@@ -127,7 +127,7 @@ function isCustom(backend: string | undefined): boolean {
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-/** The fields of the configuration that change, as protobuf JSON. */
+/** Returns the fields of the configuration that change, as protobuf JSON. */
 function overridden(config: JsonObject, overrides: ModelOverrides): JsonObject {
   const { maxBatchSize, versionPolicy, inputs, outputs, instances, batching, warmup } = overrides
   return present({
@@ -148,7 +148,7 @@ function overridden(config: JsonObject, overrides: ModelOverrides): JsonObject {
   })
 }
 
-/** The members that are not undefined. */
+/** Copies the members that are not undefined. */
 function present(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
 }
@@ -169,7 +169,7 @@ function toVersionPolicy(policy: NonNullable<ModelOverrides['versionPolicy']>): 
   return specific === undefined ? { all: {} } : { specific: { versions: specific.versions } }
 }
 
-/** The devices of the repository's first group stay unless the kind changes. */
+/** Converts an instance group. The devices of the repository's first group stay unless the kind changes. */
 function toInstanceGroup(
   groups: unknown,
   { count, kind }: NonNullable<ModelOverrides['instances']>,

@@ -115,7 +115,7 @@ const podSpec = told<typeof PodSpecFields>(PodSpecFields, {
   'Fields of a pod spec, merged into those of the operator: containers, volumes and other lists by name; the container that serves is called main. `$patch: delete` removes an object or an element of these lists, `$patch: replace` removes all that the operator has set there.',
 )
 
-/** The path of a null within a value of any depth; undefined if there is none. */
+/** Finds the path of a null within a value of any depth; undefined if there is none. */
 function findNull(value: unknown): string | undefined {
   const left: (readonly [path: string, value: unknown])[] = [['', value]]
   for (let next = left.pop(); next !== undefined; next = left.pop()) {

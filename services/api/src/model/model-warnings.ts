@@ -27,7 +27,7 @@ function fewestOf({ provider, minReplicas = 1, replicas }: ModelSpec['scaling'] 
   return provider === 'None' ? (replicas ?? DEFAULT_REPLICAS) : minReplicas
 }
 
-/** A share of pods is rounded up, as in a PodDisruptionBudget. */
+/** Converts a number or a share of pods to a number; rounds up, as a PodDisruptionBudget does. */
 function toCount(value: number | string, pods: number): number {
   return typeof value === 'number' ? value : Math.ceil((Number.parseInt(value, 10) * pods) / 100)
 }

@@ -21,7 +21,7 @@ export function compareClaims(one: Claimant, other: Claimant): number {
   return a < b ? -1 : 1
 }
 
-/** RFC 3339 in UTC sorts as text. */
+/** Returns the text by which claimants are ordered: RFC 3339 in UTC sorts as text. */
 function rankOf({ kind, metadata }: Claimant): string {
   return `${metadata.creationTimestamp ?? ''} ${kind} ${metadata.name}`
 }

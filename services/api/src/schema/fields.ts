@@ -142,7 +142,7 @@ const QUALIFIED = {
 /** `isQualifiedName` in CEL. */
 const IS_QUALIFIED = `key.size() <= 317 && key.lastIndexOf('/') <= 253 && key.matches(${celPattern(QUALIFIED_NAME)})`
 
-/** Keys that are qualified names, as Kubernetes demands of labels and annotations. */
+/** Demands that keys are qualified names, as Kubernetes does for labels and annotations. */
 function withQualifiedKeys<T extends z.ZodType<AnyMap>>(map: T): T {
   return cel(map, {
     rule: `self.all(key, ${IS_QUALIFIED})`,
@@ -207,7 +207,8 @@ export function countOrShare(description: string) {
 const QUANTITY = /^([0-9]+)(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$/
 
 /**
- * A quantity of Kubernetes: text, or a number as YAML makes it of `0.5`. CRDs have no type for both, so CEL does not see it.
+ * Defines a quantity of Kubernetes: text, or a number as YAML makes it of `0.5`. CRDs have no type for both, so CEL does not see
+ * it.
  *
  * @param o.min - least number. The API server holds no text against it.
  */

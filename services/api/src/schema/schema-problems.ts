@@ -60,7 +60,7 @@ function hintOf(key: string, known: readonly string[]): string {
   return near === undefined ? '' : `; did you mean ${near}?`
 }
 
-/** The fields of an object within a schema. */
+/** Finds the fields of an object within a schema. */
 function fieldsAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly string[] {
   let at: z.core.$ZodType | undefined = withoutOptional(schema)
   for (const key of path) at = at && memberOf(at, key)

@@ -34,7 +34,7 @@ function addStatistics(a: ModelStatistics, b: ModelStatistics): ModelStatistics 
   }
 }
 
-/** `a` with the durations of both together. */
+/** Returns `a` with the sums of the durations of both. */
 function add<K extends string, T extends Readonly<Record<K, StatisticDuration>>>(
   names: readonly K[],
   a: T,

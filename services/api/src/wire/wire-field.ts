@@ -53,7 +53,7 @@ export function parseWire<T>(what: string, schema: z.ZodType<T>, json: unknown):
   throw new ServeError('MALFORMED_MESSAGE', text, { details: { field }, cause: error })
 }
 
-/** `input[0].dims` as the parts that zod joins again. */
+/** Splits a field such as `input[0].dims` into the parts that zod joins again. */
 function toPath(field: string): (string | number)[] {
   return (field.match(/[^.[\]]+/g) ?? []).map((part) => (/^\d+$/.test(part) ? Number(part) : part))
 }

@@ -84,7 +84,7 @@ function loadDriver(name: string) {
   }
 }
 
-/** On threads of koffi's: both may take seconds. */
+/** Retains the context of a device on threads of koffi, because both calls may take seconds. */
 async function retainContext(driver: Driver, deviceId: number): Promise<bigint> {
   const { check } = driver
   check('cuInit', await callNative(driver.init, 0))

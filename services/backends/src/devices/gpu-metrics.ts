@@ -6,7 +6,7 @@ const LIBRARY = 'libnvidia-ml.so.1'
 const SUCCESS = 0
 /** NVML_DEVICE_UUID_V2_BUFFER_SIZE */
 const UUID_BYTES = 96
-/** A driver that hangs leaves its families out of a scrape, and does not hold it. */
+/** Most time of a read. A driver that hangs loses its families in a scrape, but does not delay the scrape. */
 const LONGEST_READ_MS = 1000
 
 /** A family, and the figure of NVML that it shows. Names, words and units are Triton's (triton-semantics 4.11). */

@@ -42,7 +42,7 @@ interface Place {
 
 /** The longest header of a field: a tag and a length, ten bytes each. */
 const MAX_HEADER_BYTES = 20
-/** A value info or a name beyond this is hostile: names and shapes are short. */
+/** Most bytes of a value info or a name. A longer one is hostile: names and shapes are short. */
 const MAX_ENTRY_BYTES = 1024 * 1024
 
 /** @throws ServeError MODEL_LOAD_FAILED with `problem`. */
@@ -50,7 +50,7 @@ function refuseModel(problem: string, cause?: unknown): never {
   throw new ServeError('MODEL_LOAD_FAILED', `not a valid ONNX model: ${problem}`, { cause })
 }
 
-/** Bytes of a value after its header. */
+/** Returns the bytes of a value after its header. */
 function valueBytes(reader: WireReader, wire: number): number {
   if (wire === WIRE_BYTES) return reader.length()
   if (wire === WIRE_VARINT) reader.varint()
@@ -60,7 +60,7 @@ function valueBytes(reader: WireReader, wire: number): number {
   return 0
 }
 
-/** The fields of a message that lies in the file. */
+/** Walks the fields of a message in the file. */
 async function* walk(source: ByteSource, start: number, end: number): AsyncGenerator<Place> {
   for (let offset = start; offset < end; ) {
     const bytes = await source.read(offset, Math.min(MAX_HEADER_BYTES, end - offset))
@@ -76,7 +76,7 @@ async function* walk(source: ByteSource, start: number, end: number): AsyncGener
   }
 }
 
-/** The bytes of a field. Valid until the next read. */
+/** Reads the bytes of a field. They are valid until the next read. */
 async function readEntry(source: ByteSource, { start, end }: Place, what: string) {
   const size = end - start
   if (size > MAX_ENTRY_BYTES) refuseModel(`${what} has ${size} bytes, want ${MAX_ENTRY_BYTES}`)
@@ -163,7 +163,7 @@ async function readValueInfo(source: ByteSource, place: Place, what: string): Pr
   return { name, ...type }
 }
 
-/** The name of an initializer, or of the tensor that `within` leads to. */
+/** Finds the name of an initializer, or of the tensor that `within` leads to. */
 async function findName(source: ByteSource, place: Place, within?: number): Promise<string> {
   let name = ''
   for await (const part of walk(source, place.start, place.end)) {

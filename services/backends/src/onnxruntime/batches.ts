@@ -16,7 +16,10 @@ export function joinRequests<R extends { readonly request: StepRequest }>(
   return [...Map.groupBy(requests, keyOf).values()]
 }
 
-/** Equal keys can be concatenated: the same inputs, with the same extents behind the batch dimension unless they are ragged. */
+/**
+ * Builds a key. Requests with equal keys can be concatenated: they have the same inputs, with the same extents behind the batch
+ * dimension unless they are ragged.
+ */
 function batchKey({ inputs }: StepRequest, ragged: RaggedRules | undefined): string {
   const parts = inputs.map(({ name, shape }) =>
     ragged?.inputs.has(name) ? name : `${name}:${shape.slice(1).join(',')}`,
@@ -47,7 +50,7 @@ function flatShape(tensors: readonly NamedTensor[]): Shape {
   return [tensors.reduce((sum, { shape }) => sum + elementCount(shape), 0)]
 }
 
-/** The shape of tensors one behind the other. */
+/** Joins the shapes of tensors that are placed one behind the other. */
 function joinShapes(tensors: readonly NamedTensor[]): Shape {
   const batch = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0)
   return [batch, ...(tensors[0]?.shape.slice(1) ?? [])]

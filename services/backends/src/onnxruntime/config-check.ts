@@ -40,7 +40,7 @@ function checkDims(config: ModelConfig, declared: Declared, port: OnnxPort): voi
   }
 }
 
-/** The model's tensor of this name and datatype. */
+/** Finds the model's tensor of this name and datatype. */
 function findPort(
   config: ModelConfig,
   kind: 'input' | 'output',

@@ -45,7 +45,7 @@ const POOL_BYTES = 64 * 1024 * 1024
 /** Most settings in the one log line that lists the settings of a model without effect. */
 const MAX_LISTED_SETTINGS = 16
 
-/** A model is a file, or a directory that holds the file and its external data. */
+/** Resolves the file of a model, which is a file or a directory that holds the file and its external data. */
 async function resolveOnnxFile(path: string): Promise<string> {
   const isDirectory = await stat(path).then(
     (found) => found.isDirectory(),

@@ -118,7 +118,7 @@ function checkRequest(context: OnnxContext, request: StepRequest): void {
   }
 }
 
-/** The inputs of a request that is alone. */
+/** Builds the inputs of a run with one request. */
 function toRunInputs({ inputs }: OnnxContext, request: StepRequest): RunInput[] {
   return request.inputs.map((tensor) => {
     const { index = 0, isVector } = inputs.get(tensor.name) ?? {}
@@ -205,7 +205,9 @@ class OpenRun implements SessionRun {
     })
   }
 
-  /** Splits an output along dimension 0: a view for each request. @throws ServeError RESPONSE_INVALID if that is not the batch. */
+  /**
+   * Splits an output along dimension 0: a view for each request. @throws ServeError RESPONSE_INVALID if that is not the batch.
+   */
   #split(output: NamedTensor): readonly NamedTensor[] {
     const { model, outputs, ragged } = this.#context
     const scattered = ragged && scatter(ragged, output, this.#requests)

@@ -11,14 +11,19 @@ import type { RunInput, RunReply, SessionPort, SessionRun } from './session-cont
 import type { OpenedRun, SessionParts } from './session-parts.ts'
 import { createTexts, readTexts } from './text-tensors.ts'
 
-/** Inputs up to this size are copied into fresh memory where they cannot be used in place, larger ones into memory of the pool. */
+/**
+ * Inputs up to this size are copied into fresh memory where they cannot be used in place, larger ones into memory of the pool.
+ */
 const SMALL_BYTES = 65_536
 /** Runs with inputs of so many bytes are rare, and leave no memory in the arena. */
 const LARGE_BYTES = 16 * 2 ** 20
 /** An entry of a run's configuration, and its value for the arena of the CPU. @see onnxruntime_run_options_config_keys.h */
 const [SHRINKAGE, CPU_ARENA] = ['memory.enable_memory_arena_shrinkage', 'cpu:0']
 const MAX_RANK = 64
-/** Copied: kernels check places in a tensor, and count a mask, before they use them, and a Python process may write to its memory meanwhile. */
+/**
+ * Copied: kernels check places in a tensor, and count a mask, before they use them, and a Python process may write to its memory
+ * meanwhile.
+ */
 const MUST_NOT_CHANGE: ReadonlySet<Datatype> = new Set<Datatype>(['BOOL', 'INT32', 'INT64'])
 /** Memory that stands for empty data, because the runtime wants an address. */
 const NO_DATA = new Uint8Array(8)
@@ -88,7 +93,7 @@ export class OrtSession {
     return opened
   }
 
-  /** A run of large inputs leaves the memory that it took to others: one that has happened once would hold gigabytes for ever. */
+  /** Lets the runtime free memory after a run of large inputs: a single such run would else hold gigabytes for ever. */
   #shrinkAfter(block: RunBlock, isShrinking: boolean): void {
     if (block.isShrinking === isShrinking) return
     const { api } = this.#parts.library
@@ -256,7 +261,7 @@ function checkDims(port: SessionPort, dims: readonly number[]): number {
   return count
 }
 
-/** The bytes of a tensor in one piece, if its elements are aligned: kernels may use instructions that need it. */
+/** Returns the bytes of a tensor in one piece if its elements are aligned: kernels may use instructions that need alignment. */
 function inPlace({ parts: [first, ...others] }: RunInput, itemSize: number) {
   const isAligned =
     others.length === 0 && first !== undefined && first.data.byteOffset % itemSize === 0
@@ -277,9 +282,12 @@ function copyOf({ parts }: RunInput, copies: ArrayBuffer[], pool: BufferPool): U
   return copy
 }
 
-/** A run is short up to this time, which the way to a thread and back costs too, ... */
+/** Time up to which a run is short, which the way to a thread and back costs too, ... */
 const SHORT_NS = 20_000
-/** ... or as many times the time in which its inputs were put in place: all is slow where requests are so seldom that caches are cold. */
+/**
+ * ... or as many times the time in which its inputs were put in place: all is slow where requests are so seldom that caches are
+ * cold.
+ */
 const SHORT_INPUTS = 3
 /** A model whose runs take up to this time on a thread that has slept is tried here. */
 const TRIAL_NS = 200_000
@@ -293,7 +301,7 @@ const WINDOW_RUNS = 8
 /** Runs on a thread before the first trial. After one that failed they are eight times as many, up to the longest wait. */
 const TRIAL_RUNS = 4
 const LONGEST_WAIT_RUNS = 4096
-/** A run of less is over before anybody who left would be noticed. */
+/** Least time of a run that is worth ending early: a shorter run is over before a caller's leaving would be noticed. */
 const TERMINABLE_NS = 1_000_000
 
 /** Decides from the times of a session's earlier runs whether the next run should block the calling thread. */

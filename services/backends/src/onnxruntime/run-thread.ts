@@ -37,7 +37,7 @@ const natives = THREAD_CALLS.map(({ parameters: count, hasResult }, i) => {
   return { native, count }
 })
 
-/** The clock of `monotonicNs`, whose package would take more memory than all else in here. */
+/** Reads the clock of `monotonicNs`, whose package would take more memory than everything else in this thread. */
 function nowNs(): number {
   const [seconds, ns] = process.hrtime()
   return seconds * 1e9 + ns

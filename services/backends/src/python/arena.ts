@@ -23,7 +23,7 @@ const AT_ONCE_BYTES = 1024 * 1024
 const PIECE_BYTES = 4 * 1024 * 1024
 /** A view that grows is at least so large. */
 const LEAST_VIEW_BYTES = 1024 * 1024
-/** An idle arena is trimmed after so long. */
+/** Time after which an idle arena is trimmed. */
 const IDLE_MS = 1000
 /** Bytes that are given back at a time: as long as a piece takes. */
 const MOST_TRIMMED_BYTES = 16 * 1024 * 1024
@@ -281,7 +281,7 @@ export class Arena {
     return copying.finally(() => this.#unfinished.delete(copying))
   }
 
-  /** A reader that came too late finds nothing, rather than what another wrote, or the end of this process. */
+  /** Detaches views, so that a late reader finds nothing rather than another's bytes, and does not crash the process. */
   #detachViews(): void {
     for (const view of this.#views.splice(0)) view.transfer(0)
   }

@@ -54,7 +54,7 @@ async function linkOnce(name: string, link: string): Promise<string> {
   }
 }
 
-/** There is no link to any folder of this key. */
+/** Removes folders of a key to which no link leads. */
 async function removeAbandoned(cache: string, key: string): Promise<void> {
   const prefix = `${key}-`
   for (const name of await readdir(cache)) {

@@ -86,7 +86,7 @@ async function unpackCached(archive: string, cache: string): Promise<string> {
   })
 }
 
-/** conda-pack leaves a script that writes the place of the environment into its files. */
+/** Runs the script that conda-pack leaves, which writes the place of the environment into its files. */
 async function fixPrefixes(directory: string): Promise<void> {
   const script = join(directory, 'bin', 'conda-unpack')
   if ((await stat(script).catch(() => undefined)) === undefined) return

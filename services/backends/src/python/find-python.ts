@@ -78,7 +78,7 @@ export function isBasePython(found: ProbedPython): found is BasePython {
 }
 
 /**
- * The environment that an earlier start has made, if it still works; else a new one.
+ * Finds the environment that an earlier start made, or makes a new one if it no longer works.
  *
  * @param tried - why one is needed.
  */

@@ -126,13 +126,13 @@ class ModelCall implements ResponseSink {
     return isWaiting ? this.#gate.wait() : undefined
   }
 
-  /** The model has taken a response. */
+  /** Notes that the model has taken a response. */
   taken(): void {
     this.#credit += 1
     this.#gate.open()
   }
 
-  /** The model wants nothing more of the call. */
+  /** Ends the call, of which the model wants nothing more. */
   end(): void {
     this.#abort.abort(new ServeError('CANCELLED', 'the model wants nothing more of the call'))
     this.#gate.open()
@@ -187,7 +187,7 @@ function isBadRequest({ reason, details }: ServeError): boolean {
   return (UNFIT.has(reason) || ABSENT.has(reason)) && details.step === undefined
 }
 
-/** The text of Triton. @param isRefused - before the called model had it. */
+/** Returns Triton's text. @param isRefused - true if the called model never had the request. */
 function textOf({ reason, message }: ServeError, model: string, isRefused: boolean): string {
   if (!isRefused) return message
   const text = ABSENT.has(reason)

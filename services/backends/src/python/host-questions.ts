@@ -72,7 +72,7 @@ export class HostQuestions {
     else throw badFrame(`a note of "${String(note['note'])}"`)
   }
 
-  /** The id is the metric's; the operation is a byte, the value a double. */
+  /** Applies an operation to a metric. The id is the metric's; the operation is a byte, the value a double. */
   #metric({ id, meta }: InstanceFrame): void {
     const operation = OPERATIONS[meta[0] ?? OPERATIONS.length]
     if (operation === undefined || meta.length !== 9) throw badFrame('a metric that is none')

@@ -148,7 +148,7 @@ export class InstanceMemory {
   }
 
   /**
-   * Whether the server alone has the tensor's part.
+   * Tells whether the server alone has the tensor's part.
    *
    * @param used - gets a part that the process had asked for.
    * @throws ServeError MALFORMED_MESSAGE if the frame may not name the place.

@@ -203,8 +203,8 @@ export class InstanceProcess {
   }
 
   /**
-   * The zygote may tell of the end before all is read that the process wrote. A process that inherited the connection must not
-   * keep it from ending.
+   * Reads all output of the process, because the zygote may report its end earlier. A process that inherited the connection must
+   * not keep it from ending.
    */
   async #readToEnd(): Promise<void> {
     if (this.#socket.closed) return

@@ -268,7 +268,7 @@ export class InstanceSession implements FrameReceiver {
     for (const execution of this.#executions.values()) execution.fail(error)
   }
 
-  /** The process has not told the result yet. */
+  /** Tells whether the process has not reported the result yet. */
   #isExecuting(id: number): boolean {
     return this.#executions.get(id)?.hasReturned === false
   }

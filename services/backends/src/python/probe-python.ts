@@ -25,7 +25,7 @@ interface ModuleReport {
 type Report = Required<Pick<ProbedPython, 'version' | 'executable' | 'modules'>>
 
 const PROGRAM = fileURLToPath(new URL('../../python/tutti_probe.py', import.meta.url))
-/** The first import of PyTorch from a slow disk takes its time. */
+/** Most time of a probe: the first import of PyTorch from a slow disk is slow. */
 const PROBE_MS = 120_000
 const OLDEST_PYTHON = [3, 9] as const
 const OLDEST_TORCH = [1, 12] as const

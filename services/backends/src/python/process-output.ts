@@ -70,7 +70,7 @@ export class ProcessOutput {
     return at === -1 ? '' : this.#lastWords.slice(at).trimEnd()
   }
 
-  /** Dropped lines too: a crash after a flood has its report. */
+  /** Remembers output, dropped lines too, so that a crash after a flood has its report. */
   #remember(chunk: Buffer): void {
     const last = chunk.subarray(-LAST_WORDS_BYTES).toString()
     this.#lastWords = `${this.#lastWords}${last}`.slice(-LAST_WORDS_BYTES)

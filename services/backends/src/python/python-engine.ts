@@ -120,7 +120,7 @@ class PythonEngine implements Engine {
     else if (o.memory !== undefined) this.#memory = [o.memory]
   }
 
-  /** A Python file tells nothing of itself; `complete` asks its code. */
+  /** Returns an empty signature: a Python file says nothing of itself; `complete` asks its code. */
   inspect(): Promise<ModelSignature & { readonly batchable: boolean }> {
     return Promise.resolve({ inputs: [], outputs: [], batchable: false })
   }
@@ -237,7 +237,10 @@ export function createPythonEngine(
   return new PythonEngine(program, o)
 }
 
-/** The package that a model's file is imported in, with its neighbours; '' for a backend's, which is a module by itself. */
+/**
+ * Returns the package in which a model's file is imported with its neighbours; '' for a backend's file, which is a module by
+ * itself.
+ */
 function packageOf({ version }: Pick<ModelVersionSource, 'version'>, runtime?: string): string {
   return runtime === undefined ? String(version) : ''
 }

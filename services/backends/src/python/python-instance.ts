@@ -138,7 +138,10 @@ export class PythonInstance {
     })
   }
 
-  /** A model that keeps the sender of a request, and never answers, must not keep the caller. One that streams may be silent. */
+  /**
+   * Limits the time of requests without an answer: a model that keeps a request's sender and never answers must not keep the
+   * caller. A model that streams may be silent.
+   */
   #limitUnanswered(session: InstanceSession, execution: OpenExecution): (() => void) | undefined {
     const { clock, settings, isDecoupled, origin } = this.#options
     if (settings.unansweredMs === 0 || isDecoupled) return undefined
@@ -150,7 +153,7 @@ export class PythonInstance {
     })
   }
 
-  /** An execution that no caller waits for may take so much longer. */
+  /** Limits how much longer an execution may take for which no caller waits. */
   #limitAbandoned(session: InstanceSession): (() => void) | undefined {
     const { clock, settings } = this.#options
     if (settings.abandonedMs === 0) return undefined
@@ -186,7 +189,7 @@ export function startSession(o: SessionOptions, signal?: AbortSignal): Promise<S
   return o.processes.start((process) => loadSession(o, process, signal))
 }
 
-/** If it fails, the process has ended. */
+/** Loads a session. If this fails, the process has ended. */
 async function loadSession(
   o: SessionOptions,
   process: ForkedProcess,

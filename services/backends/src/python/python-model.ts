@@ -30,7 +30,7 @@ export class PythonModel implements LoadedModel {
   }
 }
 
-/** A request may come to any of them. */
+/** Tells whether all instances are ready: a request may come to any of them. */
 async function areAllReady(instances: readonly PythonInstance[]): Promise<boolean> {
   const said = await Promise.all(instances.map((instance) => instance.isReady()))
   return said.every((isReady) => isReady)

@@ -41,7 +41,7 @@ const MADV_REMOVE = 9
 
 type Koffi = typeof koffiModule
 type LibC = ReturnType<typeof bindLibC>
-/** The C library that this process has loaded already, whichever it is. */
+/** Binds functions of the C library that this process has loaded already. */
 function bindLibC(koffi: Koffi) {
   const lib = koffi.load(null)
   return {

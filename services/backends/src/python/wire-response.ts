@@ -49,12 +49,12 @@ export function parseObject(json: string): Readonly<Record<string, unknown>> {
   return value
 }
 
-/** A double in Python's writing; NaN for what is none. */
+/** Reads a double as Python writes it; NaN for any other text. */
 function readDouble(text: string): number {
   return Number(text.replace('inf', 'Infinity'))
 }
 
-/** `[name, kind, value]`; numbers come as Python's text. */
+/** Converts `[name, kind, value]`; numbers come as Python's text. */
 function toParameter(entry: unknown): readonly [string, Parameter] {
   const [name, kind, value]: readonly unknown[] = Array.isArray(entry) ? entry : []
   if (typeof name === 'string') {

@@ -44,7 +44,7 @@ export function openCallScope(o: CallScopeOptions): CallScope {
   return new ScopeSignal(o)
 }
 
-/** Node's timers may fire a fraction of a millisecond early; a remainder below this counts as over. */
+/** Remainder below which time counts as over, because Node's timers may fire a fraction of a millisecond early. */
 const TIMER_SLACK_MS = 1
 
 /** A scope and its signal in one. */
@@ -80,7 +80,7 @@ class ScopeSignal implements CallScope, CancelSignal {
     return this.#error
   }
 
-  /** Every listener is called once at most, as a signal aborts once. */
+  /** Adds a listener, which is called once at most, as a signal aborts once. */
   addEventListener(_type: 'abort', listener: () => void): void {
     this.#watch()
     if (!this.#listeners.includes(listener)) this.#listeners.push(listener)

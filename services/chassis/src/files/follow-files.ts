@@ -26,7 +26,7 @@ function areSame(texts: readonly string[], others: readonly string[]): boolean {
   return texts.every((text, i) => text === others[i])
 }
 
-/** A mounted Secret is replaced as a whole; looking at it costs less than what would have to be watched for that. */
+/** Time between two looks. A mounted Secret is replaced as a whole; a look costs less than watching all that may be replaced. */
 const LOOK_MS = 1000
 
 /** Reads the texts of files, in the order of the paths. @throws ServeError, made by `refuse`, for a file that cannot be read. */

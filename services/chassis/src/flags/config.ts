@@ -28,7 +28,7 @@ export function loadConfig<S extends SettingSchema>(
   throw toSettingError(parsed.error, names)
 }
 
-/** People know a setting by its variable, so that is what the report names. */
+/** Makes the error of a setting. It names the variable, by which people know the setting. */
 function toSettingError(error: z.ZodError, names: ReadonlyMap<PropertyKey, string>): ServeError {
   const issues = error.issues.map((issue) => ({
     ...issue,

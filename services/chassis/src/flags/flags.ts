@@ -106,13 +106,15 @@ function toBool(text: string): boolean | undefined {
   return Object.hasOwn(SWITCHES, word) ? SWITCHES[word] : undefined
 }
 
-/** A boolean takes the next word only if it reads as one; others take it unless it is a flag itself. */
+/**
+ * Tells whether a flag takes the next word. A boolean does only if the word reads as one; others do unless the word is a flag.
+ */
 function wantsNext(spec: FlagSpec, next: string | undefined): boolean {
   if (next === undefined) return false
   return spec.type === 'bool' ? toBool(next) !== undefined : !next.startsWith('--')
 }
 
-/** The value that one occurrence gives. */
+/** Converts the value of one occurrence. */
 function toValue(written: string, spec: FlagSpec, text: string | undefined): Scalar {
   const refuse = (want: string): never => {
     throw refusal(written, `flag ${written}: "${text}", want ${want}`)

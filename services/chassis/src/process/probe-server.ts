@@ -4,7 +4,7 @@ import type { TlsOptions } from 'node:tls'
 
 /** Bound on open connections: more than twice the 511 that Node lets wait at the socket while the process is busy. */
 export const PROBE_CONNECTIONS = 1024
-/** A probe or a scrape is one line and a few headers. */
+/** Most time of a request: a probe or a scrape is one line and a few headers. */
 const REQUEST_TIMEOUT_MS = 5000
 const CHECK_MS = 1000
 /** Ends a connection whose client does not read its answer. */

@@ -9,7 +9,10 @@ export interface ErrorStream {
 }
 
 const CLEAR = '\r\u001b[K'
-/** A character may be two columns wide: what does not fit is cut instead of wrapped, so that one line is to be cleared. */
+/**
+ * Sequence that makes the terminal cut a line instead of wrapping it, so that one line has to be cleared. A character may be two
+ * columns wide.
+ */
 const CUT = '\u001b[?7l'
 const WRAP = '\u001b[?7h'
 /** Columns of a terminal that does not say how many it has. */

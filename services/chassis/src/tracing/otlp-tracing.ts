@@ -68,7 +68,10 @@ export function createOtlpTracing(o: OtlpOptions): Tracing {
 
 const LOST_LINE_MS = 60_000
 
-/** The SDK tells of a refusal only a logger of its own, which there is none of: a wrong address would look like no requests. */
+/**
+ * Logs refusals of the collector. The SDK reports them only to its own logger, which is not set: a wrong address would look like
+ * no requests.
+ */
 function withLog(exporter: SpanExporter, base: Logger): SpanExporter {
   const log = limitLog(base, { clock: systemClock, lines: 1, everyMs: LOST_LINE_MS })
   return {
@@ -140,7 +143,7 @@ class OtlpSpan implements Span {
   }
 }
 
-/** One that is not sampled keeps no times. */
+/** Tells whether a span has readable times; one that is not sampled has none. */
 function isReadable(span: SdkSpan): span is SdkSpan & Pick<ReadableSpan, 'startTime'> {
   return span.isRecording() && 'startTime' in span
 }

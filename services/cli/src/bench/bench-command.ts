@@ -50,7 +50,7 @@ export const benchCommand = withFlags(
   },
 )
 
-/** The same request for all servers, encoded by each client once. */
+/** Prepares the same request for all servers. Each client encodes it once. */
 async function prepare(
   clients: readonly ModelClient[],
   o: {
@@ -72,7 +72,10 @@ async function prepare(
   return { request, targets }
 }
 
-/** Runs all loads until they or the user end. @returns the exit code: 1 if a request failed, or a server answered nothing under a load. */
+/**
+ * Runs all loads until they or the user end. @returns the exit code: 1 if a request failed, or a server answered nothing under a
+ * load.
+ */
 async function bench(
   targets: readonly BenchTarget[],
   o: {

@@ -47,7 +47,7 @@ export function renderRows(results: readonly BenchResult[]): string {
   return lines.join('') + compare(results)
 }
 
-/** How the other targets do beside the first one. */
+/** Compares the other targets with the first one. */
 function compare([first, ...others]: readonly BenchResult[]): string {
   const lines = others.flatMap((other) => {
     if (first?.latencyMs === undefined || other.latencyMs === undefined) return []
@@ -60,7 +60,7 @@ function compare([first, ...others]: readonly BenchResult[]): string {
   return lines.join('')
 }
 
-/** A latency may be below what a clock resolves. */
+/** Formats a ratio. A latency may be below what a clock resolves. */
 function ratio(value: number, of: number): string {
   return (Math.max(value, 1e-6) / Math.max(of, 1e-6)).toFixed(2)
 }

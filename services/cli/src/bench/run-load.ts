@@ -23,7 +23,7 @@ export interface RunOptions {
   readonly signal: AbortSignal
 }
 
-/** Every run has the same arrivals. */
+/** Seed of the arrivals: every run has the same. */
 const SEED = 1
 /** Several targets take turns, so that what else the machine does meets all of them alike. */
 const TURN_MS = 1000

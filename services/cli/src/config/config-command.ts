@@ -76,7 +76,7 @@ function findModel(models: readonly RepositoryModel[], name: string): Repository
   )
 }
 
-/** The same steps that serving takes, short of loading. */
+/** Completes a configuration by the steps that serving takes, short of loading. */
 async function completeConfig(
   model: RepositoryModel,
   o: {

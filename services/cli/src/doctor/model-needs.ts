@@ -73,7 +73,7 @@ function usesGpu(config: ModelConfig | undefined): boolean {
   return config?.instance_group.some(({ kind }) => kind === 'KIND_GPU') === true
 }
 
-/** Names of the files by which a model without a configuration is known. */
+/** Lists the files by which a model without a configuration is known. */
 async function firstVersion({ directory, versions }: RepositoryModel): Promise<readonly string[]> {
   const [version] = versions
   return version === undefined ? [] : await readdir(join(directory, String(version)))

@@ -69,7 +69,7 @@ export const explainCommand = withFlags(
   },
 )
 
-/** An Ensemble of the files goes before an ensemble of the repository with the same name. */
+/** Finds the plan. An Ensemble of the files goes before an ensemble of the repository with the same name. */
 function findPlan(
   name: string,
   manifests: readonly LocatedManifest[],

@@ -91,7 +91,7 @@ function renderText(
   return `${model}: ${durationMs.toFixed(1)} ms\n${lines.join('')}`
 }
 
-/** One line for a response. */
+/** Renders a response as one line. */
 function renderJson(
   { modelName, modelVersion, id, outputs }: InferResponse,
   stored: ReadonlyMap<string, string>,

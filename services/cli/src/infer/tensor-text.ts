@@ -25,7 +25,9 @@ function* elementsOf({ datatype, data }: NamedTensor): Generator<Element> {
   for (let i = 0; i < count; i++) yield toElement(read?.(view, i), datatype)
 }
 
-/** JSON has no NaN, infinities, or integers beyond 2^53: the first are null, the last are texts. */
+/**
+ * Converts an element for JSON, which has no NaN, infinities, or integers beyond 2^53: the first are null, the last are texts.
+ */
 function toElement(value: number | bigint | undefined, datatype: string): Element {
   if (datatype === 'BOOL') return value !== 0
   const number = Number(value)

@@ -25,7 +25,7 @@ export interface YamlFile {
   readonly problems: readonly YamlProblem[]
 }
 
-/** An alias may repeat a node; a small file must not become a large one. */
+/** Most aliases. An alias may repeat a node; a small file must not become a large one. */
 const MAX_ALIASES = 100
 
 /** kubectl reads YAML 1.1 (`y` is true), but knows neither times nor base 60, nor sets and the like. */

@@ -116,18 +116,18 @@ export function pythonCandidates(flags: PythonFlags, backend: string, path = '')
   return { named: named.slice(0, 1), candidates: named.length === 0 ? [DEFAULT_PYTHON] : [] }
 }
 
-/** The interpreter that `--backend-config` names for an engine. */
+/** Returns the interpreter that `--backend-config` names for an engine. */
 function interpreterOf(flags: PythonFlags, backend: string): string | undefined {
   const given = readBackendConfig(flags['backend-config']).settings.get(backend)?.interpreter
   return typeof given === 'string' ? given : undefined
 }
 
-/** A path counts from the working folder; a name is looked up in PATH. */
+/** Resolves an interpreter: a path from the working folder; a name is looked up in PATH. */
 function asProgram(python: string): string {
   return python.includes('/') ? resolve(python) : python
 }
 
-/** Models that load at the same time share a search; what was found stays, what failed is tried again. */
+/** Shares a search among models that load at the same time. A found interpreter stays, a failed search is made again. */
 function sharedWhilePending(o: FindPythonOptions): () => Promise<string> {
   let found: Promise<string> | undefined
   return () => {

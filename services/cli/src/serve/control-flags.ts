@@ -85,7 +85,7 @@ export function readControlGuard(
   })
 }
 
-/** Read at each call, so that another token counts at once. */
+/** Reads the token. It is read at each call, so that a new token counts at once. */
 function readToken(file: string): string {
   let token = ''
   try {

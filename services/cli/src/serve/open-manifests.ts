@@ -105,7 +105,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
   }
 }
 
-/** The configurations are checked as they will be served. */
+/** Builds the options with which configurations are checked: as they will be served. */
 function toReading({ flags, backends }: OpenManifestsOptions): RepositoryReading {
   const configName = flags['model-config-name']
   return {
@@ -124,7 +124,7 @@ function isModel(located: LocatedManifest): located is LocatedModel {
   return located.manifest.kind === 'Model'
 }
 
-/** One process is one namespace: a served name means one thing. */
+/** Finds manifests of other namespaces. One process is one namespace, so that a served name means one thing. */
 function otherNamespaces(manifests: readonly LocatedManifest[]): readonly Problem[] {
   const [first] = manifests.map(namespaceOf)
   return manifests.flatMap((located) => {
@@ -188,7 +188,7 @@ function refuse(
   throw new ServeError('CONFIG_INVALID', text, { details: { field: '--filename' } })
 }
 
-/** One line for all manifests. */
+/** Logs ignored fields in one line for all manifests. */
 function logIgnored(log: Logger, manifests: readonly LocatedManifest[]): void {
   const fields = manifests.flatMap(({ manifest }) => {
     const names = ignoredFields(manifest)
@@ -198,7 +198,7 @@ function logIgnored(log: Logger, manifests: readonly LocatedManifest[]): void {
   if (fields.length > 0) log.info('fields without effect outside of Kubernetes', { fields })
 }
 
-/** An Ensemble has no files: what a repository would hold of it is written for this process. */
+/** Writes what a repository would hold of each Ensemble, for this process: an Ensemble has no files. */
 async function writeEnsembles(
   { manifests }: ParsedManifests,
   repository: ReadRepository,

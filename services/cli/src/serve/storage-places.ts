@@ -23,7 +23,10 @@ const PLACE = /^(?:pvc:\/\/[^/]+|image:\/\/.*:[^/:]+)/
 
 type Storage = Pick<ModelManifest['spec'], 'storageUri' | 'storage'>
 
-/** A place that cannot be found is an error of its field: the text begins with the path of the field. */
+/**
+ * Makes the error of a place that cannot be found. Its text begins with the path of the field, because it is an error of the
+ * field.
+ */
 function refusal(field: string, text: string, cause?: unknown): ServeError {
   const { reason = 'CONFIG_INVALID' } = cause instanceof ServeError ? cause : {}
   return new ServeError(reason, `${field}: ${text}`, { details: { field }, cause })

@@ -46,7 +46,7 @@ function toRow(now: ModelReading, before: ModelReading | undefined, elapsedMs: n
   }
 }
 
-/** Little's law. */
+/** Computes the requests in flight by Little's law. */
 function inFlightOf({ requestsPerSecond, requestMs }: Rates): number {
   return requestsPerSecond === 0 ? 0 : (requestsPerSecond * requestMs) / 1000
 }

@@ -117,7 +117,7 @@ async function follow(
   }
 }
 
-/** A server that comes back is read from its beginning. */
+/** Reads the next view. A server that comes back is read from its beginning. */
 async function nextView(
   source: ScrapedServer,
   last: TopView,

@@ -95,7 +95,7 @@ async function checkOne(
 
 const START = { line: 1, column: 1 }
 
-/** The parser says in its text where it stopped. */
+/** Reads the place of a syntax error from the parser's text. */
 function readSyntaxError(text: string): Pick<CheckedModel, 'faults' | 'positionOf'> {
   const [, line = '1', column = '1', message = text] =
     /: line (\d+), column (\d+): ([\s\S]*)$/.exec(text) ?? []
@@ -126,7 +126,7 @@ async function checkEnsemble(
   return { kind: 'Ensemble', config, faults: errors.map(toFault) }
 }
 
-/** `CONFIG_INVALID` is written `ConfigInvalid`, as reasons of conditions are. */
+/** Converts an error to a fault. `CONFIG_INVALID` becomes `ConfigInvalid`, as reasons of conditions are written. */
 function toFault({ reason, message, details }: ServeError): Fault {
   const words = reason.toLowerCase().split('_')
   const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
@@ -178,7 +178,7 @@ class RepositoryEnsembles {
   }
 }
 
-/** None if the policy finds none, which is a problem of the model itself. */
+/** Lists the served versions; none if the policy finds none, which is a problem of the model itself. */
 function servedVersions(config: ModelConfig, model: RepositoryModel): readonly number[] {
   try {
     return selectVersions(config, model.versions)

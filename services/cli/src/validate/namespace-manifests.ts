@@ -113,7 +113,7 @@ export class NamespaceManifests {
   }
 }
 
-/** The versions that would be served; none if the policy finds none. */
+/** Lists the versions that would be served; none if the policy finds none. */
 function chosenVersions(config: ModelConfig, there: readonly number[]): readonly number[] {
   try {
     return selectVersions(config, there)

@@ -109,7 +109,7 @@ function ofOne(name: string, declared: Shape): Shape {
   return fit(name, declared, oneElement(declared))
 }
 
-/** JSON; for BYTES, any other text is an element as it stands. */
+/** Reads JSON; for BYTES, any other text is an element as it stands. */
 function fromText(declared: ReceivedTensorMetadata, text: string): TensorValue {
   const { name, datatype, shape } = declared
   const value = parseJsonText(text)

@@ -77,7 +77,7 @@ async function openSource(
   return { kind: 'file', name, bytes }
 }
 
-/** Bytes of a file for an input, in whatever form; many more than it needs, since the file may have no end. */
+/** Returns the most bytes of a file for an input, in whatever form; many more than it needs, since the file may have no end. */
 function mostBytesOf({ datatype, shape }: ReceivedTensorMetadata): number {
   if (DATATYPES[datatype].itemSize === null || shape.includes(-1)) return MOST_TENSOR_BYTES
   return Math.min(MOST_TENSOR_BYTES, elementCount(shape) * MOST_ELEMENT_BYTES + MOST_HEADER_BYTES)

@@ -113,7 +113,7 @@ function decodeResponse({ body, headers }: HttpAnswer): InferResponse {
   return { modelName, modelVersion, id, parameters: textsOf(response.parameters), outputs }
 }
 
-/** The parameters that are texts: numbers of JSON have lost their kind. */
+/** Returns the parameters that are texts: numbers of JSON have lost their kind. */
 function textsOf(parameters: Readonly<Record<string, unknown>>): Parameters {
   return new Map(
     Object.entries(parameters).flatMap(([name, value]) =>

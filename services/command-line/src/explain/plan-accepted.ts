@@ -23,7 +23,7 @@ export function planAccepted({
   return { plan, modelOf: (model) => byName.get(model) }
 }
 
-/** An accepted Ensemble was checked against the versions that are known, so those that its steps name are there. */
+/** Lists the versions of a model that steps name. They are known, because an accepted Ensemble was checked against them. */
 function versionsOf({ ensemble_scheduling }: ModelConfig, model: string): readonly number[] {
   const steps = ensemble_scheduling?.step ?? []
   const named = steps.filter((step) => step.model_name === model).map((step) => step.model_version)

@@ -44,7 +44,7 @@ function labelOf({ label, depth, isCritical }: WaterfallRow): string {
   return `${isCritical ? '*' : ' '} ${'  '.repeat(depth)}${cutToWidth(printable(label), MOST_LABEL)}`
 }
 
-/** A step that is shorter than a character has one all the same. */
+/** Draws the bar of a step, of one character at least. */
 function drawBar({ from, queue, compute, all }: WaterfallRow['bar']): string {
   const at = (share: number): number => Math.round(share * BAR_CHARACTERS)
   const begin = Math.min(at(from), BAR_CHARACTERS - 1)

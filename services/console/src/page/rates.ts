@@ -85,7 +85,7 @@ export function formatRate(perSecond: number | undefined): string {
 /** Least rate that two decimals show. */
 const LEAST_SHOWN = 0.01
 
-/** Three digits after rounding; more of large numbers. */
+/** Formats a number with three digits after rounding; large numbers have more. */
 function digits(value: number): string {
   if (value >= 99.95) return Math.round(value).toLocaleString('en')
   return value >= 9.995 ? value.toFixed(1) : value.toFixed(2)

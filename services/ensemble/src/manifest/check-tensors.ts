@@ -97,7 +97,7 @@ function labelOf(conversion: EnsembleConversion, tensor: string, { at }: TensorD
   return `outputs[${config.output.findIndex(({ name }) => name === tensor)}](${tensor})`
 }
 
-/** `FP32[-1,3]`, with the batch dimension if there is one. */
+/** Shows a tensor as `FP32[-1,3]`, with the batch dimension if there is one. */
 function show({ dataType, fullDims }: TensorDefinition): string {
   return `${fromConfigDatatype(dataType) ?? dataType}${formatShape(fullDims)}`
 }

@@ -158,7 +158,7 @@ function stepOfShorthand(o: StepReads, shorthand: string, path: string): number 
   return undefined
 }
 
-/** The outputs of a step that have the name of an input of the step that reads them; undefined if that was reported. */
+/** Finds the outputs of a step that have the name of an input of the step that reads them; undefined if that was reported. */
 function commonNames(o: StepReads, from: number, path: string): readonly string[] | undefined {
   const outputs = namesOf(o, from, 'output', path)
   const inputs = namesOf(o, o.index, 'input', path)

@@ -146,7 +146,7 @@ export class EnsembleReferences {
   }
 }
 
-/** Split at the first dot; step names have none. */
+/** Splits a reference at the first dot; step names have none. */
 function split(reference: string): { readonly step?: string; readonly output: string } {
   const dot = reference.indexOf('.')
   if (dot === -1) return { output: reference }

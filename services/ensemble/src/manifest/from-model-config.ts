@@ -73,7 +73,7 @@ function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
   return manifest
 }
 
-/** Tensors that are not typed fully are left to the repository. */
+/** Tells whether tensors are typed fully. Others are left to the repository. */
 function areTyped(tensors: readonly { datatype: string | undefined; shape: readonly number[] }[]) {
   return tensors.length > 0 && tensors.every((t) => t.datatype !== undefined && t.shape.length > 0)
 }

@@ -76,7 +76,10 @@ function checkInputsAreRead({ spec, reads, meant }: EnsembleGraph, report: Repor
   }
 }
 
-/** A step may write onto the name of an input, but then other steps read the request's value under that name. */
+/**
+ * Checks names of inputs. A step may write onto the name of an input, but then other steps read the request's value under that
+ * name.
+ */
 function checkInputNames(o: {
   readonly graph: EnsembleGraph
   readonly names: TensorNames

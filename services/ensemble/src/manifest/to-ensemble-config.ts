@@ -95,7 +95,7 @@ function inputMap(graph: EnsembleGraph, names: TensorNames, index: number) {
   )
 }
 
-/** Named outputs in the order of `outputMap`, then those that only references name. No request asks for the others. */
+/** Lists named outputs in the order of `outputMap`, then those that only references name. No request asks for the others. */
 function outputMap({ declared }: EnsembleGraph, names: TensorNames, index: number) {
   const prefix = sourceKeyOf({ kind: 'made', step: index, output: '' })
   const referenced = [...names.keys()].filter((key) => key.startsWith(prefix))
@@ -136,7 +136,7 @@ function unusedOutputs({ spec, declared }: EnsembleGraph, names: TensorNames): r
   )
 }
 
-/** A cycle each, until none is left if the first step of each waits for nothing. */
+/** Finds one cycle after another, until none is left if the first step of each waited for nothing. */
 function* cycleFaults({ spec, reads, dependsOn }: EnsembleGraph) {
   const waits: (readonly number[])[] = reads.map((fed, index) => [
     ...[...fed.values()].flatMap(({ source }) => (source.kind === 'made' ? source.step : [])),
@@ -152,7 +152,7 @@ function* cycleFaults({ spec, reads, dependsOn }: EnsembleGraph) {
   }
 }
 
-/** The type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
+/** Infers the type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
 function inferOutput({ spec, outputs }: EnsembleGraph, index: number, findModel: FindModel) {
   const source = outputs[index]?.source
   const input = source?.kind === 'input' && spec.inputs.find(({ name }) => name === source.name)
@@ -161,7 +161,7 @@ function inferOutput({ spec, outputs }: EnsembleGraph, index: number, findModel:
   return source?.kind === 'made' ? madeType(spec, source, findModel) : undefined
 }
 
-/** An ensemble without batches gives out the batch dimension of a model that has one. */
+/** Returns the type of a made tensor. An ensemble without batches gives out the batch dimension of a model that has one. */
 function madeType(
   spec: EnsembleSpec,
   { step: index, output }: Extract<TensorSource, { kind: 'made' }>,

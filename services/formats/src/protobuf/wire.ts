@@ -178,7 +178,7 @@ export class WireReader {
   }
 }
 
-/** Bytes that `value`, a safe non-negative integer, takes as a varint. */
+/** Counts the bytes that `value`, a safe non-negative integer, takes as a varint. */
 function sizeOfVarint(value: number): number {
   let size = 1
   for (let rest = value / 0x80; rest >= 1; rest /= 0x80) size += 1

@@ -65,7 +65,7 @@ export class HealthWatches {
     }
   }
 
-  /** A client that has not taken the last state yet gets the newest one after it. @throws ServeError OVERLOADED */
+  /** Sends a state. A client that has not taken the last state yet gets the newest one after it. @throws ServeError OVERLOADED */
   #send(watch: Watch, state: State): void {
     const { call, definition, sent } = watch
     if (call.isOver || call.offeredAt !== undefined || state === watch.state) return

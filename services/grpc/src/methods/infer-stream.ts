@@ -111,7 +111,7 @@ export class InferStreamCall implements MessageReceiver {
     this.#begin()
   }
 
-  /** Models get requests in their order, also if inputs of one are copied for a while. */
+  /** Begins waiting requests. Models get requests in their order, also if inputs of one are copied for a while. */
   #begin(): void {
     while (!this.#isCopying) {
       const work = this.#received.shift()
@@ -164,7 +164,7 @@ export class InferStreamCall implements MessageReceiver {
     }
   }
 
-  /** Never rejects for an error of the request itself: that is an answer. */
+  /** Answers a request. It never rejects for an error of the request itself: that is an answer. */
   #answer(asked: Asked): Promise<void> {
     const prepared = this.#prepare(asked)
     const isDecoupled = !(prepared instanceof ServeError) && prepared.model.isDecoupled
@@ -280,7 +280,7 @@ export class InferStreamCall implements MessageReceiver {
     await this.#sent.ready()
   }
 
-  /** The message, counted until it is sent. @throws ServeError OVERLOADED */
+  /** Encodes a message, which is counted until it is sent. @throws ServeError OVERLOADED */
   #encode(message: StreamResponse): Buffer {
     const frame = encodeStreamResponseFrame(message)
     this.#options.call.charge(frame.byteLength)

@@ -5,7 +5,7 @@ import type { ServerCall } from '../call/server-call.ts'
 import { deserialize, type Method, type MethodDefinition, toFrame } from './method.ts'
 import { SentResponses } from './sent-responses.ts'
 
-/** A request is a name. */
+/** Most bytes of a request, which is a name. */
 const MAX_REQUEST_BYTES = 64 * 1024
 /** Codes of gRPC. */
 const INVALID_ARGUMENT = 3

@@ -39,7 +39,7 @@ export class SentResponses {
     return this.#gate.wait()
   }
 
-  /** A client that is behind holds up all that the call has. */
+  /** Counts sent bytes. A client that is behind holds up everything of the call. */
   #add(bytes: number): void {
     const wasBehind = this.#isBehind
     this.#unsentBytes += bytes
@@ -50,7 +50,7 @@ export class SentResponses {
     return this.#unsentBytes > MAX_UNSENT_BYTES
   }
 
-  /** The client has taken a response, or is gone. */
+  /** Notes that the client has taken a response, or is gone. */
   #taken(bytes: number): void {
     this.#call.unread.release(bytes)
     this.#add(-bytes)

@@ -104,7 +104,7 @@ function toFailure({ metadata }: FailingPod, event: Event): Failure {
   return { reason, message, pod: metadata.name, ...(container !== undefined && { container }) }
 }
 
-/** The container that an event is about. */
+/** Finds the container that an event is about. */
 function containerOf({ regarding }: Event): string | undefined {
   return /^spec\.(?:init|ephemeral)?[cC]ontainers\{(.*)\}$/.exec(regarding?.fieldPath ?? '')?.[1]
 }

@@ -51,7 +51,7 @@ function first<T>(
   return undefined
 }
 
-/** The scheduler says why it has no node; where it waits for a claim, events of the claim say why. */
+/** Finds why a pod has no node: the scheduler says it, or events of the claim for which the pod waits. */
 function unscheduled(pod: FailingPod, events: readonly Event[]): Failure | undefined {
   const told = ofScheduler(pod)
   const mayBeClaim = told === undefined || /PersistentVolumeClaim|VolumeBinding/.test(told.message)
@@ -66,7 +66,7 @@ function ofScheduler({ metadata, status }: FailingPod): Failure | undefined {
   return { reason, message, pod: metadata.name }
 }
 
-/** Evicted, say. */
+/** Finds the failure of a pod as a whole, such as an eviction. */
 function failed({ status, metadata }: FailingPod): Failure | undefined {
   const { phase, reason = '', message = 'the pod has failed' } = status ?? {}
   return phase === 'Failed' && reason !== '' ? { reason, message, pod: metadata.name } : undefined
@@ -78,8 +78,8 @@ function failedWithoutReason({ status, metadata }: FailingPod): Failure | undefi
 }
 
 /**
- * Finds out that the node of a pod no longer answers: Kubernetes then takes the pod out of service by itself. All that makes a pod
- * ready, which the kubelet would have taken back first, is as it was.
+ * Finds out that the node of a pod no longer answers: Kubernetes then takes the pod out of service by itself. All that makes a
+ * pod ready, which the kubelet would have taken back first, is as it was.
  */
 function lost({ metadata, status, spec }: FailingPod): Failure | undefined {
   const { phase, conditions = [] } = status ?? {}
@@ -106,7 +106,7 @@ interface Surrounding {
   readonly events: readonly Event[]
 }
 
-/** A container that cannot start, or that ended and is not well again. */
+/** Finds the failure of a container that cannot start, or that ended and is not well again. */
 function ofContainer(pod: FailingPod, status: PodContainer, o: Surrounding): Failure | undefined {
   const place = { pod: pod.metadata.name, container: status.name }
   const { reason, message = '' } = status.state?.waiting ?? {}

@@ -233,7 +233,7 @@ function closedError(): KubeError {
   return noAnswer('Closed', 'the transport was closed')
 }
 
-/** JSON as Go writes it: text that the server keeps as it came is then the same text after somebody else's patch. */
+/** Writes JSON as Go does, so that text that the server keeps as it came is the same after another client's patch. */
 function toBody(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     /[<>&\u2028\u2029]/g,

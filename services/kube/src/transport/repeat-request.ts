@@ -47,7 +47,7 @@ export async function repeatRequest<T>(
   }
 }
 
-/** How long to wait before a request is sent again; undefined: never. */
+/** Returns the wait before a request is sent again; undefined: never. */
 function waitBefore(
   failures: number,
   o: {

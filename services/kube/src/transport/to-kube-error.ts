@@ -56,7 +56,7 @@ export function fromStatus(body: unknown, code: number, retryAfterMs?: number): 
   })
 }
 
-/** API servers write seconds. @returns the wait in milliseconds. */
+/** Parses the wait, which API servers write in seconds. @returns milliseconds. */
 function parseRetryAfter(text: string | undefined): number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) * 1000 : undefined
 }

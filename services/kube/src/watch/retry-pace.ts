@@ -8,7 +8,7 @@ const FIRST_WAIT_MS = 800
 const LONGEST_WAIT_MS = 30_000
 /** Time without a failure after which the next failure counts as the first. */
 const HEALTHY_MS = 120_000
-/** A server may ask for longer waits than ours, up to this. */
+/** Longest wait that a server may ask for; it may be longer than ours. */
 const LONGEST_ASKED_MS = 60_000
 
 /** Computes the wait before the next try after consecutive failures. */

@@ -133,7 +133,7 @@ class LogView implements FollowLogsOptions {
     this.#options.environment.out(text)
   }
 
-  /** Each reason is told once. */
+  /** Reports why logs cannot be read, each reason once. */
   failed({ key, pod, container }: LogSource, error: unknown): void {
     if (hasNoLog(error)) return
     if (!isOfContainer(error)) throw error

@@ -58,7 +58,7 @@ function toText(
   return all > made ? `${text}, ${count(all - made, 'old pod')} left` : text
 }
 
-/** The pods that its latest template made, without those that are being deleted. */
+/** Lists the pods of the latest template, without those that are being deleted. */
 function newPodsOf(
   { spec }: Stored<Deployment>,
   pods: readonly Stored<Pod>[],

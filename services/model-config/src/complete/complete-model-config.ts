@@ -29,7 +29,7 @@ export interface CompletionInput {
   readonly defaultMaxBatchSize?: number
 }
 
-/** Batch size and scheduler that follow from what the model itself can do. */
+/** Completes batch size and scheduler by what the model itself can do. */
 function completeBatching(
   config: ModelConfig,
   batchable: boolean,
@@ -62,7 +62,7 @@ function completeBatching(
   }
 }
 
-/** The part that inputs and outputs share. A scalar per batch item is written as dims [1] with an empty reshape. */
+/** Builds the fields that inputs and outputs share. A scalar per batch item is written as dims [1] with an empty reshape. */
 function tensorFields(spec: TensorSpec, isBatching: boolean) {
   const dims = isBatching ? spec.dims.slice(1) : spec.dims
   const isScalar = dims.length === 0

@@ -46,7 +46,7 @@ function givenChoice(config: ModelConfig | undefined): BackendChoice {
   return { backend, platform, modelFilename }
 }
 
-/** A model without any hint is a custom one: its directory is named `x.<backend>`. */
+/** Returns the backend of a model without any hint, a custom one: its directory is named `x.<backend>`. */
 function customBackend(directoryName: string): BackendChoice {
   const dot = directoryName.indexOf('.')
   if (dot === -1) {

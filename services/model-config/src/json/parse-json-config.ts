@@ -17,7 +17,7 @@ import {
   toIntegerInRange,
 } from '../model/number-range.ts'
 
-/** How messages show a JSON value. */
+/** Shows a JSON value in messages. */
 function show(value: unknown): string {
   const text = JSON.stringify(value) ?? typeof value
   return text.length > 60 ? `${text.slice(0, 60)}...` : text

@@ -5,7 +5,7 @@ import type { ModelConfig } from '../model/model-config.ts'
 /** A value of JSON, which JSON.stringify prints without loss. */
 export type Json = boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
-/** JSON has no infinity and no NaN; protobuf writes them as text. */
+/** Converts a scalar. JSON has no infinity and no NaN; protobuf writes them as text. */
 function toJsonScalar(value: unknown): Json {
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   return typeof value === 'boolean' ? value : String(value)

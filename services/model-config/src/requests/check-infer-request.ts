@@ -33,7 +33,7 @@ function hasDuplicate({ inputs }: InferRequest): boolean {
   return false
 }
 
-/** The common first extent of a batching model's inputs; 0 for a model without batching; undefined for a fault. */
+/** Finds the common first extent of a batching model's inputs; 0 for a model without batching; undefined for a fault. */
 function findBatch(rules: RequestRules, { inputs }: InferRequest): number | undefined {
   const { max_batch_size: most } = rules.config
   if (most <= 0) return 0

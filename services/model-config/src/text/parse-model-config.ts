@@ -162,7 +162,7 @@ function readField(message: Message, name: string, token: Token): void {
   draft.values.set(name, readElement(field, { lexer, path, offsets }))
 }
 
-/** protobuf cannot tell a field that was given its default from one that was not given. */
+/** Tells whether a field still has its default. protobuf cannot tell a field that was set to its default from an absent one. */
 function isStillDefault(value: unknown, field: FieldDescriptor): boolean {
   return value === defaultOf(field)
 }

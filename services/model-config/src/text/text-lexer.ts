@@ -149,7 +149,7 @@ function describeCharacter(code: number): string {
   return isStray(code) ? STRAY_BYTES : `"${String.fromCodePoint(code)}"`
 }
 
-/** How a message names a token. */
+/** Names a token in messages. */
 function describeToken(token: Token): string {
   if (token.kind === 'end') return 'the end of the text'
   const text = token.text.length > 40 ? `${token.text.slice(0, 40)}...` : token.text

@@ -15,7 +15,7 @@ const INFINITE = new Set(['inf', 'infinity'])
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The value of an integer token: decimal, hexadecimal (0x) or octal (leading 0). */
+/** Reads the value of an integer token: decimal, hexadecimal (0x) or octal (leading 0). */
 function toBigInt(text: string): bigint {
   return /^0[0-7]+$/.test(text) ? BigInt(`0o${text.slice(1)}`) : BigInt(text)
 }

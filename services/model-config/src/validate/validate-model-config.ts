@@ -25,7 +25,7 @@ function backendFault({ name, platform, backend }: ModelConfig): string | undefi
     : undefined
 }
 
-/** The first of `sizes` that is no batch size of the model. */
+/** Finds the first of `sizes` that is no batch size of the model. */
 function preferredSizeFault(sizes: readonly number[], maxBatchSize: number): string | undefined {
   const bad = sizes.find((size) => size <= 0 || size > maxBatchSize)
   if (bad === undefined) return undefined

@@ -68,7 +68,7 @@ function strategyFault({ oldest, direct }: SequenceBatching, most: number): stri
     : 'sequence batching minimum slot utilization must be in range (0.0, 1.0]'
 }
 
-/** A tensor has one source. Triton lets the last one win, or ignores a state with a line in its log. */
+/** Finds a tensor with two sources. Triton lets the last one win, or ignores a state with a line in its log. */
 function nameFault(config: ModelConfig, { control_input, state }: SequenceBatching) {
   const inputs = [
     ...config.input.map(({ name }) => name),

@@ -18,7 +18,7 @@ function isExtent(extent: number): boolean {
   return extent >= 1 || extent === -1
 }
 
-/** Element counts of the runs between variable-size dimensions: [2,4,-1,6] has 8 and 6. */
+/** Lists the element counts of the runs between variable-size dimensions: [2,4,-1,6] has 8 and 6. */
 function runSizes(dims: readonly number[]): number[] {
   const sizes = [1]
   for (const extent of dims) {
@@ -40,7 +40,7 @@ function reshapeFault(dims: readonly number[], shape: readonly number[]): string
   return isSame ? undefined : 'has different size for dims and reshape'
 }
 
-/** The first rule that a tensor's name, type, dims or reshape breaks. */
+/** Finds the first rule that a tensor's name, type, dims or reshape breaks. */
 function shapeFault(io: ModelInput | ModelOutput, maxBatchSize: number): string | undefined {
   const variable = 'must be integer >= 1, or -1 to indicate a variable-size dimension'
   const { name, dims, reshape } = io
@@ -80,7 +80,7 @@ function outputFault(io: ModelOutput, config: ModelConfig): string | undefined {
   return fault === undefined ? formatFault(io, config.platform) : `model output ${fault}`
 }
 
-/** The first rule that the sources of a batch input or output break. */
+/** Finds the first rule that the sources of a batch input or output break. */
 function sourceFault(
   what: 'input' | 'output',
   { kind, source_input: sources }: BatchInput | BatchOutput,

@@ -50,12 +50,15 @@ const PACKED_BYTES = 10
 /** And so many bytes of a text, or of packed floats, are copied, into new memory. */
 const COPIED_BYTES = 128
 
-/** How many elements a packed field counts as. */
+/** Returns the number of elements as which a packed field counts. */
 function elementsOf({ wire }: Member, bytes: number): number {
   return Math.ceil(bytes / (wire === WIRE_VARINT ? PACKED_BYTES : COPIED_BYTES))
 }
 
-/** @param maxElements - that are visited one by one, or take as long. @returns how many were. @throws ServeError MESSAGE_TOO_LARGE for more. */
+/**
+ * @param maxElements - that are visited one by one, or take as long. @returns how many were. @throws ServeError MESSAGE_TOO_LARGE
+ * for more.
+ */
 function eachElement(contents: Uint8Array, maxElements: number, visit: Visit): number {
   const reader = new WireReader(contents)
   let elements = 0
@@ -101,7 +104,7 @@ function skipElements(member: Member, reader: WireReader, isPacked: boolean) {
   return { count, textBytes }
 }
 
-/** Per member the number of elements, and the bytes that all its elements take beside a fixed item size. */
+/** Measures the number of elements of each member, and the bytes that texts take beside a fixed item size. */
 function measure(contents: Uint8Array, maxElements: number) {
   const counts = MEMBERS.map(() => 0)
   let textBytes = 0

@@ -29,7 +29,10 @@ export const USUAL_HEAD_BYTES = 512
 const NOTHING = new Uint8Array(0)
 /** Bytes of a character: one beyond Latin-1 makes all characters of a text take as much. */
 const CHARACTER_BYTES = 2
-/** Bytes of the contents of an input that come in several fields, as no writer of protobuf puts them: they are copied, for 4096 inputs. */
+/**
+ * Bytes of the contents of an input that come in several fields, as no writer of protobuf puts them: they are copied, for 4096
+ * inputs.
+ */
 const MAX_JOINED_BYTES = 2 ** 14
 /** Bytes of the objects that a field of two bytes can become: an input, an output, a view. */
 const FIELD_BYTES = 256
@@ -38,7 +41,8 @@ const FIELD_BYTES = 256
  * Decodes a ModelInferRequest.
  *
  * @param bytes - viewed: raw contents and typed contents of the result are views into it.
- * @throws ServeError MALFORMED_MESSAGE for bytes that are no such message, MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS and MAX_FIELDS.
+ * @throws ServeError MALFORMED_MESSAGE for bytes that are no such message, MESSAGE_TOO_LARGE beyond MESSAGE_BOUNDS and
+ * MAX_FIELDS.
  */
 export function decodeInferRequest(bytes: Uint8Array): InferRequestMessage {
   const reader = new WireReader(bytes, MAX_FIELDS)
@@ -163,7 +167,7 @@ function joinContents(input: string, contents: readonly Uint8Array[]): Uint8Arra
   throw new ServeError('MESSAGE_TOO_LARGE', text)
 }
 
-/** One that is no safe integer becomes NaN. */
+/** Reads an extent. One that is no safe integer becomes NaN. */
 function readExtent(reader: WireReader, shape: number[]): void {
   if (shape.length >= MESSAGE_BOUNDS.rank) throw tooManyEntries('rank')
   reader.count()
@@ -235,7 +239,7 @@ export function writeParameterMap(writer: WireWriter, tag: number, parameters: P
   }
 }
 
-/** Members of a oneof are written even if they hold their default: which one is set is the message. */
+/** Writes a member of a oneof, even if it holds its default: which member is set is the message. */
 function writeValue(writer: WireWriter, parameter: Parameter): void {
   switch (parameter.kind) {
     case 'bool':

@@ -29,7 +29,7 @@ const CREDITS_BOUND = MESSAGE_BOUNDS.inputs
 
 type MessageType = Message['type']
 
-/** The position is the number on the wire; 0 is no type. New types come at the end. */
+/** Types by their number on the wire; 0 is no type. New types come at the end. */
 const TYPES = [
   undefined,
   'offer',
@@ -189,7 +189,7 @@ const HAS_RESPONSE_BYTES = 32
 const HAS_DONE = 64
 const OFFER_FLAGS = 2 * HAS_DONE - 1
 
-/** The flags of an offer's prefix: which optional fields it carries. */
+/** Returns the flags of an offer's prefix, which name the optional fields that it carries. */
 function offerFlags({ envelope, responseBytes, done }: OfferBody): number {
   return (
     (envelope.remainingMs === undefined ? 0 : HAS_REMAINING) |
@@ -280,7 +280,7 @@ const HAS_ERROR = 2
 const HAS_TIMES = 4
 const RESPONSE_FLAGS = IS_FINAL | HAS_ERROR | HAS_TIMES
 
-/** The flags of a response's prefix. */
+/** Returns the flags of a response's prefix. */
 function responseFlags(response: ResponseBody): number {
   return (
     (response.final ? IS_FINAL : 0) |

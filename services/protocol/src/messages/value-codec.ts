@@ -197,7 +197,7 @@ function readPart(reader: MemberMessageReader): TensorPart {
   return { kind: 'transfer', transfer, size, ...(kind === 'unasked' && { isUnasked: true }) }
 }
 
-/** Bytes of a part's tensor, wherever they are. */
+/** Returns the size of a part's tensor, wherever its bytes are. */
 function partSize(part: TensorPart): number {
   return part.kind === 'inline' ? part.bytes.byteLength : part.size
 }

@@ -111,7 +111,7 @@ function readMember(key: string, written: string, draft: Draft): void {
   draft.inputs.set(key, toTensor(input, written, draft))
 }
 
-/** A scalar with a number as it was written. What objects and arrays hold is wrong in any case. */
+/** Converts a scalar, with a number as it was written. Objects and arrays are wrong in any case. */
 function toValue(written: string, draft: Draft): unknown {
   if (written.startsWith('{') || written.startsWith('[')) return undefined
   const value = parsePart(draft, written)

@@ -148,7 +148,7 @@ function dataText({ text }: JsonDocument, progress: Progress, index: number): st
   return memberText(progress.texts[index] ?? '{}', 'data') ?? '[]'
 }
 
-/** The three ways of giving an input's data exclude each other. */
+/** Refuses an item with more than one of the three ways of giving an input's data. */
 function refuseUnclearContent(item: unknown): void {
   const parameters = member(item, 'parameters')
   const given = { ...(isObject(parameters) && parameters), data: member(item, 'data') }

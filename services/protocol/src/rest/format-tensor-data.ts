@@ -97,14 +97,14 @@ function elementEnd(tensor: NamedTensor, bytes: Buffer, begin: number): number {
   return end
 }
 
-/** The end of a piece that cuts no character of UTF-8 in two. */
+/** Finds the end of a piece that cuts no character of UTF-8 in two. */
 function characterEnd(bytes: Uint8Array, limit: number, last: number): number {
   let end = Math.min(limit, last)
   while (end < last && end > limit - 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   return end
 }
 
-/** The inside of a JSON string. */
+/** Writes the inside of a JSON string. */
 function escapedText(bytes: Buffer, begin: number, end: number, name: string): string {
   // Most are short and as they are in JSON: no view is made of those.
   if (end - begin <= SHORT_BYTES) {
@@ -116,7 +116,7 @@ function escapedText(bytes: Buffer, begin: number, end: number, name: string): s
   return JSON.stringify(bytes.toString('utf8', begin, end)).slice(1, -1)
 }
 
-/** A character of ASCII that JSON does not escape. */
+/** Tells whether a character is one of ASCII that JSON does not escape. */
 function isPlain(code: number): boolean {
   return code >= 0x20 && code < 0x7f && code !== 0x22 && code !== 0x5c
 }

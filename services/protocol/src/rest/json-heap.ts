@@ -4,7 +4,7 @@ import { measureJson } from '@tutti/formats'
 const OF_COMMA = 32
 const OF_CONTAINER = 96
 const OF_MEMBER = 160
-/** A text has two bytes a character if it is not Latin-1. */
+/** Most bytes of memory for a byte of a text: a character takes two if the text is not Latin-1. */
 const OF_BYTE = 2
 
 /** Upper bounds on what a JSON document takes, from a count of its punctuation. */

@@ -56,7 +56,7 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 }
 
-/** The index after the value that starts at `start`. */
+/** Finds the index after the value that starts at `start`. */
 function skipValue(text: string, start: number): number {
   const first = text[start]
   if (first === '"') return skipString(text, start)

@@ -14,7 +14,9 @@ const MAX_CONTAINERS = 2 ** 22
 const MAX_DEPTH = 128
 /** Members of a document in which a member comes twice: they are read one by one. */
 const MAX_MEMBERS_WITH_TWINS = 2 ** 18
-/** Objects and arrays within one another that a request gives a meaning to: the document, its inputs, an input, its parameters. */
+/**
+ * Objects and arrays within one another that a request gives a meaning to: the document, its inputs, an input, its parameters.
+ */
 const READ_DEPTH = 4
 
 /** Parsed document and its text, from which large integers are read exactly. */
@@ -48,7 +50,7 @@ export function parseJson(body: Uint8Array): JsonDocument {
   return { ...document, value: withoutTwins(document, members) }
 }
 
-/** The document behind a byte order mark, which is no content of it. Views. */
+/** Returns a view of the document without its byte order mark. */
 function withoutMark(bytes: Uint8Array): Uint8Array {
   const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
   return isMarked ? bytes.subarray(3) : bytes
@@ -66,7 +68,10 @@ function parseText(text: string, bytes: Uint8Array): JsonDocument {
   }
 }
 
-/** Counts the members of all objects in a value, but for those that stand behind something else in an array: tensors have no objects. */
+/**
+ * Counts the members of all objects in a value, but for those that stand behind something else in an array: tensors have no
+ * objects.
+ */
 function membersIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   if (Array.isArray(value) && typeof value[0] !== 'object') return 0
@@ -102,7 +107,10 @@ function firstOfTwins(document: JsonDocument, text: string, depth: number): unkn
   return Object.fromEntries(members)
 }
 
-/** Triton's text for a document that does not parse; the sentence is the parser's, with the offset where known. */
+/**
+ * Makes the error with Triton's text for a document that does not parse; the sentence is the parser's, with the offset where
+ * known.
+ */
 function jsonSyntaxError(sentence: string, cause?: unknown): ServeError {
   return new ServeError(
     'MALFORMED_MESSAGE',
@@ -123,7 +131,10 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** V8 names the offset only sometimes (`... at position 12 (line 1 ...)`); else its own words must do. */
+/**
+ * Makes the error of a text that V8 refused. V8 names the offset only sometimes (`... at position 12 (line 1 ...)`); else its own
+ * words must do.
+ */
 function syntaxErrorOf(text: string, error: unknown): ServeError {
   const message = error instanceof Error ? error.message : String(error)
   const start = text.search(/[^ \t\r\n]/)

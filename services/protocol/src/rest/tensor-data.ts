@@ -197,7 +197,10 @@ function exactIntegers(
   return exact
 }
 
-/** Why elements are not all integers: one is written with digits, such as 1e400, that no double holds, or is of the wrong type. */
+/**
+ * Makes the error of elements that are not all integers: one is written with digits, such as 1e400, that no double holds, or is
+ * of the wrong type.
+ */
 function notInteger(
   leaves: readonly unknown[],
   datatype: Datatype,

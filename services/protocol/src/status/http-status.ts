@@ -26,7 +26,7 @@ export function toHttpStatus(error: ServeError): number {
   return HTTP_STATUS[error.code] ?? 400
 }
 
-/** Header values are printable ASCII: anything else, line breaks above all, becomes `?`. */
+/** Converts a text to a header value, which is printable ASCII: anything else, line breaks above all, becomes `?`. */
 function toHeaderValue(text: string): string {
   return text
     .slice(0, HEADER_CHARACTERS)

@@ -113,7 +113,7 @@ function toEndpoint(text: string): URL {
   throw refusal('AWS_ENDPOINT_URL', 'is no http(s)://HOST[:PORT][/PATH] without user and query')
 }
 
-/** TLS leaves out certificates that it cannot read; the server would then seem not to be trusted. */
+/** Refuses certificates that cannot be read. TLS leaves them out, and the server would seem not to be trusted. */
 function requireCertificates(text: string): string {
   try {
     // It parses the first of several.

@@ -19,7 +19,7 @@ const BLOCK_BYTES = 512
 const MAX_META_BYTES = 64 * 1024
 /** Bytes that each file of an archive may take beside its content. */
 const OVERHEAD_BYTES = 8 * 1024
-/** All other errors are the archive's. */
+/** Errors of the disk; all other errors are the archive's. */
 const DISK_ERRORS = /^(EACCES|EDQUOT|EFBIG|EIO|ENOSPC|EPERM|EROFS)$/
 
 type Limits = Pick<FetchContext, 'bounds' | 'signal'>
@@ -140,7 +140,7 @@ async function unpack(
   if (either.aborted) throw either.reason
 }
 
-/** The bytes of a tar archive, which may be gzipped. */
+/** Reads the bytes of a tar archive, which may be gzipped. */
 async function* readTar(
   path: string,
   { maxBytes, maxFiles }: FetchContext['bounds'],
@@ -172,7 +172,10 @@ async function isGzip(path: string): Promise<boolean> {
   }
 }
 
-/** `tar czf yolo.tgz yolo` has everything in one folder; a folder with the name of a version is the model's own. */
+/**
+ * Finds the model's folder. `tar czf yolo.tgz yolo` has everything in one folder; a folder with the name of a version is the
+ * model's own.
+ */
 async function findRoot(tree: string): Promise<string> {
   const [only, ...others] = await readdir(tree, { withFileTypes: true })
   const isWrapped = only?.isDirectory() === true && others.length === 0

@@ -16,7 +16,7 @@ import type { HttpHeaders } from './http-get.ts'
 import { invalidArtifact } from './tree-plan.ts'
 
 const DEFAULT_REGION = 'us-east-1'
-/** Every request here has an empty body. */
+/** Digest of the empty body, which every request here has. */
 const EMPTY_SHA256 = createHash('sha256').digest('hex')
 /** S3's codes for credentials that it does not take, also with another status than 403. */
 const DENIED = /^(ExpiredToken|InvalidToken|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied)$/

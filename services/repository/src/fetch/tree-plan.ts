@@ -76,7 +76,7 @@ export class TreePlan {
   }
 }
 
-/** The folders that a path lies in, the outermost first. */
+/** Lists the folders that contain a path, the outermost first. */
 function parentsOf(path: string): readonly string[] {
   return path
     .split('/')

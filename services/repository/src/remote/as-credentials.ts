@@ -52,7 +52,7 @@ export class AzureCredentials {
     return { ...account, token: () => source(tokenSender(http)) }
   }
 
-  /** A client of the library keeps its token. */
+  /** Opens a source of tokens. It is kept because a client of the library keeps its token. */
   async #open(identity: AzureIdentity): Promise<TokenSource> {
     const library = this.#identity
     const field = fieldOf(identity)
@@ -134,8 +134,8 @@ async function readSettings(
 }
 
 /**
- * The identity of the process, in the order of Azure's libraries. The machine is asked only if that is wanted, or if a variable says that it
- * has an answer: elsewhere every start would wait for it.
+ * Reads the identity of the process, in the order of Azure's libraries. The machine is asked only if that is wanted, or if a
+ * variable says that it has an answer: elsewhere every start would wait for it.
  */
 function readIdentity(
   env: EnvironmentVariables,

@@ -107,7 +107,7 @@ export class GoogleCredentials {
     return text === '' ? undefined : { path, by: 'gcloud auth application-default login', text }
   }
 
-  /** The library's token of a file. What the library refuses is a setting that is wrong. */
+  /** Gets the library's token of a file. A file that the library refuses is a wrong setting. */
   async #ofFile({ path, by, text }: CredentialFile): Promise<TokenSource> {
     const key = parseCredentialJson(text, { field: by, path })
     const identity = this.#identity

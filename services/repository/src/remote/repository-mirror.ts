@@ -193,7 +193,7 @@ export class RepositoryMirror {
     }
   }
 
-  /** The copy's folder, made anew if something deleted it. */
+  /** Returns the copy's folder, which is made anew if something deleted it. */
   async #folder(before: Promise<string> | undefined, place: string): Promise<string> {
     const root = await before?.catch(() => undefined)
     if (root !== undefined && existsSync(root)) return root
@@ -203,7 +203,7 @@ export class RepositoryMirror {
   }
 }
 
-/** Whether everything is there, the record of the fetch too. */
+/** Tells whether everything is there, the record of the fetch too. */
 async function isWhole(work: WorkFolder, { files }: Copy): Promise<boolean> {
   if ((await work.record()) === undefined) return false
   const there = new Set(await readdir(work.target, { recursive: true }))

@@ -97,7 +97,7 @@ export class AcceptedRevisions {
     return { models, ensembles }
   }
 
-  /** The entries of the resource that has the name: the one that had it, else the one that was accepted first. */
+  /** Chooses the entries of the resource that holds the name: the one that had it, else the one that was accepted first. */
   #choose(name: string, entries: readonly Entry[]): readonly Entry[] {
     const holders = [...Map.groupBy(entries, resourceKey)].map(
       ([key, list]): Holder => ({ key, entries: list }),

@@ -52,7 +52,10 @@ function servesModel(
   )
 }
 
-/** An ensemble that is READY has a plan, and a live replica for every model version that it composes. */
+/**
+ * Tells whether the router serves an ensemble. One that is READY has a plan, and a live replica for every model version that it
+ * composes.
+ */
 function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsembleRevision): boolean {
   const entry = catalog.models.get(source.name)
   if (entry?.kind !== 'ensemble') return false

@@ -31,7 +31,10 @@ const KINDS = [
   { kind: 'Model', resource: defineResource<ServedResource>(API_VERSION, 'models', 'Model') },
 ] as const
 
-/** Milliseconds from one reading to the next, and for each object of it: it costs the API server and this process as much as there are. */
+/**
+ * Milliseconds from one reading to the next, and for each object of it: it costs the API server and this process as much as there
+ * are.
+ */
 const AGE_MS = 10_000
 const OBJECT_MS = 20
 const TIMEOUT_MS = 10_000
@@ -109,7 +112,7 @@ export class UnreadyResources {
   }
 }
 
-/** One, or none for what is Ready. */
+/** Converts a resource; returns none for one that is Ready. */
 function toUnready(
   kind: UnreadyResource['kind'],
   resource: Stored<ServedResource>,

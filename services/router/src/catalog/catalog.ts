@@ -176,7 +176,7 @@ export function whyNotServed(entry: CatalogModel | CatalogEnsemble): string {
   return entry.reason || (entry.versions.find((v) => v.reason !== '')?.reason ?? '')
 }
 
-/** A model whose replicas are gone is not unknown: clients may try again. */
+/** Refuses a model whose replicas are gone. It is not unknown: clients may try again. */
 function refuseLost(catalog: Catalog, name: string, version: number | undefined): void {
   const entry = catalog.models.get(name)
   if (entry === undefined) return

@@ -18,13 +18,13 @@ function stepsOf(config: ModelConfig): readonly EnsembleStep[] {
   return config.ensemble_scheduling?.step ?? []
 }
 
-/** The versions of the model that the ensemble's steps name. */
+/** Lists the versions of the model that the ensemble's steps name. */
 function wantedVersions(config: ModelConfig, model: string): readonly number[] {
   const named = stepsOf(config).filter((step) => step.model_name === model)
   return [...new Set(named.map((step) => step.model_version))].filter((version) => version !== -1)
 }
 
-/** READY, or READY until the last replica went: an ensemble stays valid meanwhile. */
+/** Lists the versions that are READY, or were until the last replica went: an ensemble stays valid meanwhile. */
 function usableVersions(entry: CatalogModel | CatalogEnsemble): readonly CatalogVersion[] {
   return entry.versions.filter((v) => v.state === 'READY' || v.lost !== undefined)
 }
@@ -69,7 +69,7 @@ export function toComposing(
   }
 }
 
-/** Why no version is loaded, if that is known. */
+/** Finds why no version is loaded, if that is known. */
 function findVersionError(entry: CatalogModel | CatalogEnsemble): {
   readonly versionError?: string
 } {
@@ -100,7 +100,7 @@ export function inheritLabels(
   return labels
 }
 
-/** Each version of a model may have other labels. */
+/** Finds labels. Each version of a model may have other labels. */
 function labelsOf(
   entry: CatalogModel | CatalogEnsemble | undefined,
   version: number,

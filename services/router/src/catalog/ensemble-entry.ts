@@ -67,7 +67,7 @@ export function planned(
   }
 }
 
-/** The plan of before if it is the same: what is counted by plan (`max_inflight_requests`) goes on then. */
+/** Returns the previous plan if the new one is the same, so that counts by plan (`max_inflight_requests`) go on. */
 function samePlan(
   previous: CatalogModel | CatalogEnsemble | undefined,
   config: ModelConfig,

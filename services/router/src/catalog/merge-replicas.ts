@@ -73,7 +73,7 @@ function mergeModel(name: string, views: readonly View[]): CatalogModel {
   return { kind: 'model', name, labels: {}, versions, reason }
 }
 
-/** READY if any replica has it so; otherwise as the newest description has it. */
+/** Merges a version: READY if it is so on any replica; otherwise as the newest description says. */
 function mergeVersion(version: number, newestFirst: readonly View[]): CatalogVersion {
   const views = newestFirst.flatMap((view): VersionView[] => {
     const served = view.model.versions.find((v) => v.version === version)
@@ -95,7 +95,7 @@ function mergeVersion(version: number, newestFirst: readonly View[]): CatalogVer
 }
 
 /**
- * The revisions that are READY, in the order in which requests want them: the most replicas first, then the newest
+ * Ranks the revisions that are READY in the order in which requests want them: the most replicas first, then the newest
  * description. So a rollout moves the traffic at once, when half of the replicas are new.
  */
 function rankRevisions(newestFirst: readonly VersionView[]): readonly LiveRevision[] {

@@ -227,7 +227,7 @@ export class RepositoryControl implements ModelControl {
     )
   }
 
-  /** The failures for the request, of the models that it named. */
+  /** Lists the failures of the models that the request named. */
   #failuresOf(names: readonly string[], read: ReadModels, failures: LoadFailures): LoadFailures {
     const told = new Map<string, ServeError>()
     for (const name of names) {

@@ -67,7 +67,7 @@ export async function readModels(
   return { ensembles, models, failures }
 }
 
-/** Whether it is read here as an ensemble: one that was one stays so until its folder shows another model. */
+/** Tells whether a model is read here as an ensemble. One that was an ensemble stays one until its folder shows another model. */
 function isOwn(
   kind: ModelKind,
   name: string,

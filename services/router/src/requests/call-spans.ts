@@ -2,7 +2,7 @@ import type { CallContext, Span, TraceParent, Tracing } from '@tutti/chassis'
 import type { StepCallTimes } from '@tutti/telemetry'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 
-/** The span of a client's request to an ensemble. */
+/** Starts the span of a client's request to an ensemble. */
 export function startEnsembleSpan(
   tracing: Tracing,
   { entry, version }: ResolvedEntry,
@@ -12,7 +12,7 @@ export function startEnsembleSpan(
   return tracing.startSpan(`infer ${entry.name}`, { kind: 'server', parent, attributes })
 }
 
-/** The span of one attempt at a model version. */
+/** Starts the span of one attempt at a model version. */
 export function startCallSpan(
   tracing: Tracing,
   call: {

@@ -8,7 +8,7 @@ import type { RequestContext } from '@tutti/tensor'
 import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
 import type { AnswerFromCache, CachedEnsembleCall } from './request-dependencies.ts'
 
-/** The cache of ensembles whose configuration enables it. Requests of sequences are always executed. */
+/** Creates the cache of ensembles whose configuration enables it. Requests of sequences are always executed. */
 export function createEnsembleCache(
   cache: ResponseCache,
   o: {
@@ -45,7 +45,10 @@ function isOfSequence({ correlationId, sequenceStart, sequenceEnd }: RequestCont
 const PLANS = new WeakMap<EnsemblePlan, number>()
 let plansMade = 0
 
-/** Another one if the ensemble, or any model under it, is another. @throws ServeError if a step's model cannot be found. */
+/**
+ * Identifies the ensemble: the identity changes if the ensemble or any model under it changes. @throws ServeError if a step's
+ * model cannot be found.
+ */
 function identify(target: ResolvedEntry, cache: Pick<ResponseCache, 'isShared'>): string {
   const { plan, pinnedKey } = target
   if (plan === undefined) return pinnedKey
@@ -67,7 +70,7 @@ function stepsOf(target: ResolvedEntry, plan: EnsemblePlan): readonly ResolvedEn
   return target.steps ?? resolveSteps(target, plan)
 }
 
-/** Whether a step was executed by another revision than the one that the ensemble's answers are kept under. */
+/** Tells whether another revision executed a step than the one under which the ensemble's answers are kept. */
 function hasMoved(target: ResolvedEntry, pins: CachedEnsembleCall['owner']['pins']): boolean {
   const { plan, pinned } = target
   if (plan === undefined) return pins.pinOf(target).target.revision !== pinned.revision

@@ -254,7 +254,7 @@ class EnsembleExecution {
     return this.#gates.wait(step).then(() => this.#sink.ready?.())
   }
 
-  /** The run has ended and drops what comes from them. */
+  /** Cancels the steps: the run has ended and drops what comes from them. */
   #cancelSteps(): void {
     const { signal } = this.#context
     const ended = new ServeError('CANCELLED', 'the ensemble request has ended')
@@ -313,7 +313,7 @@ class EnsembleExecution {
     })
   }
 
-  /** How a reader of these tensors retains them. */
+  /** Makes the loan by which a reader retains these tensors. */
   #lend(entries: readonly NamedEntry[]): Lent {
     if (!this.#hasLent) return {}
     return lendOn(entries.map(({ ref }) => this.#heldTensor(ref)))

@@ -9,7 +9,7 @@ import type { EnsemblePlan } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import { endingSink, ReadyGate, type ResponseSink } from '@tutti/tensor'
 
-/** Why a request beyond the ensemble's `maxInFlightRequests` is refused. */
+/** Makes the error of a request beyond the ensemble's `maxInFlightRequests`. */
 export function overloaded(
   { name, maxInFlightRequests: bound }: EnsemblePlan,
   count: number,
@@ -81,7 +81,7 @@ export class StepSlots {
 
 const SLOTS = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
 
-/** The slots of an ensemble's steps, shared by all its requests. */
+/** Returns the slots of an ensemble's steps, which all its requests share. */
 export function slotsOf(plan: EnsemblePlan): readonly StepSlots[] {
   const known = SLOTS.get(plan)
   if (known !== undefined) return known

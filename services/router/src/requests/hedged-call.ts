@@ -60,7 +60,9 @@ class HedgedCall {
   /** Gives back the inputs, which the attempt that loses may read a little longer than the caller lends them. */
   #giveBack: (() => void) | undefined
   #isAnswered = false
-  /** The first one, but one that may have executed before one that has not: what the model says, before that a replica is away. */
+  /**
+   * The first one, but one that may have executed before one that has not: what the model says, before that a replica is away.
+   */
   #failure: Parameters<ResponseSink['fail']> | undefined
 
   constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink) {
@@ -175,7 +177,7 @@ class BranchPins {
     return chosen
   }
 
-  /** Another replica has answered before. */
+  /** Learns from an attempt that lost: another replica has answered before. */
   learnLost({ directory: { places } }: Pick<RequestDependencies, 'directory'>): void {
     if (this.#place === undefined) return
     const { chosen, sinceMs, workUs } = this.#place

@@ -134,7 +134,10 @@ class Attempt implements ResponseSink {
     return this.#hasEnded ? undefined : this.#sink.ready?.()
   }
 
-  /** The step has checked its engine's outputs: another one is a fault of the step or of the way. */
+  /**
+   * Checks the outputs of a response. The step has checked its engine's outputs, so a wrong one is a fault of the step or of the
+   * transport.
+   */
   #checkOutputs({ outputs }: StepResponse): ServeError | undefined {
     const { target, request } = this.#call
     const wanted = request.requestedOutputs.length > 0 ? request.requestedOutputs : target.outputs

@@ -12,7 +12,7 @@ interface ObservedStep {
   readonly ensemble: EnsemblePlan
 }
 
-/** How a step of an observed request is executed: it begins when it does, not while it waits for a place. */
+/** Observes the execution of a step. It counts from its begin, not while it waits for a place. */
 export function observeStep(
   { observer, clock, call, ensemble }: ObservedStep,
   execute: (sink: ResponseSink, call: ModelCall) => void,
@@ -34,7 +34,7 @@ export function observeStep(
   }
 }
 
-/** The names of the steps that a step waits for: for what it reads, or because it depends on them. */
+/** Lists the names of the steps that a step waits for: for what it reads, or because it depends on them. */
 function stepsBefore(
   { steps, tensors }: EnsemblePlan,
   name: string | undefined,

@@ -18,8 +18,8 @@ type Called = Pick<ReplicaTotals, 'ensemble' | 'step'> & {
 }
 
 /**
- * The number and the times of the calls of each step at each replica, for people who look at a router: counted from the first time
- * that they are read on, and no more once they were not read for a minute. Without timers.
+ * The number and the times of the calls of each step at each replica, for people who look at a router: counted from the first
+ * time that they are read on, and no more once they were not read for a minute. Without timers.
  */
 export class ReplicaCounts {
   /** Whether calls are to be counted. */
@@ -49,7 +49,10 @@ export class ReplicaCounts {
     totals.computeMs += times.computeNs / 1e6
   }
 
-  /** An attempt, be it tried again or not. One whose caller has left, or whose hedge has won, says nothing of the replica. */
+  /**
+   * Counts a failed attempt, whether it is tried again or not. An attempt whose caller has left, or whose hedge has won, says
+   * nothing about the replica.
+   */
   failed(call: Called, replica: string | undefined, { code }: ServeError): void {
     if (replica === undefined || code === 'CANCELLED') return
     const totals = this.#of(call, replica)

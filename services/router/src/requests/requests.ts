@@ -35,7 +35,7 @@ export class Requests {
     this.#dependencies = o
   }
 
-  /** There is another catalog. */
+  /** Forgets the previous catalog. */
   forget(): void {
     this.#resolved = new Map()
   }

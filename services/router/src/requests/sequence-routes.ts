@@ -56,8 +56,8 @@ interface Route {
 
 /**
  * Sends the requests of a sequence to the replica, and under the revision, of its first one: there its state is. A sequence that
- * this router does not know goes where every router would send it, by a hash of its id. One request of a sequence is on its way at
- * a time, so that none overtakes another.
+ * this router does not know goes where every router would send it, by a hash of its id. One request of a sequence is on its way
+ * at a time, so that none overtakes another.
  */
 export class SequenceRoutes {
   readonly #routes = new Map<string, Route>()
@@ -139,7 +139,7 @@ export class SequenceRoutes {
     this.#pump(route)
   }
 
-  /** The caller of a waiting request is gone: the model would miss the request, so the sequence ends. */
+  /** Removes a waiting request whose caller is gone: the model would miss the request, so the sequence ends. */
   #leave(route: Route, sink: ResponseSink, signal: CancelSignal): void {
     const place = route.waiting.findIndex((one) => one.sink === sink)
     if (place < 0) return
@@ -156,7 +156,10 @@ export class SequenceRoutes {
   }
 }
 
-/** A model of this process has one replica, which announces no load: its requests are never apart from one another. */
+/**
+ * Tells whether a model is of this process. It has one replica, which announces no load: its requests are never apart from one
+ * another.
+ */
 function isLocal(places: StepDirectory['places'], { pinnedKey }: ResolvedEntry): boolean {
   const serving = places.byRevision.get(pinnedKey)
   return serving?.length === 1 && serving[0]?.load === undefined
@@ -233,7 +236,7 @@ function requireDecided(
   throw noReplica(target)
 }
 
-/** Triton's text. */
+/** Makes the error with Triton's text. */
 function notStarted(id: bigint | string, { entry }: ResolvedEntry): ServeError {
   const text = `inference request for sequence ${id} to model '${entry.name}' must specify the START flag on the first request of the sequence`
   return new ServeError('SEQUENCE_NOT_STARTED', text)
@@ -252,7 +255,7 @@ function byHash(replicas: readonly Replica[], key: string): Replica | undefined 
   return best
 }
 
-/** FNV-1a, with its bits mixed: the ids of sequences differ in their last digits. */
+/** Computes FNV-1a and mixes its bits: the ids of sequences differ in their last digits. */
 function hash(text: string): number {
   let value = 0x811c9dc5
   for (let i = 0; i < text.length; i += 1) {

@@ -46,7 +46,10 @@ export async function pollEnsembles(
     })
 }
 
-/** Other models of a router's repository are left to the steps. What cannot be read may be an ensemble; one that was one stays so. */
+/**
+ * Selects the ensembles. Other models of a router's repository are left to the steps. What cannot be read may be an ensemble; one
+ * that was one stays so.
+ */
 function onlyEnsembles(
   repository: ModelRepository,
   control: Pick<RepositoryControl, 'knowsEnsemble'>,

@@ -148,7 +148,7 @@ export class StepLink {
   }
 }
 
-/** A step behind the broker, as the router asks it. */
+/** Makes the questions to a step behind the broker. */
 function remoteStep(members: Promise<MemberQuestions>, replica: string): StepQuestions {
   return {
     statistics: async (model, version) => {

@@ -210,7 +210,10 @@ export class ServedView {
     return areAllReady(entries)
   }
 
-  /** A model that only steps of another protocol version serve is not unknown: another router, or this one upgraded, can use it. */
+  /**
+   * Explains an error. A model that only steps of another protocol version serve is not unknown: another router, or this one
+   * upgraded, can use it.
+   */
   #explainForeign(error: ServeError, name: string): ServeError {
     if (error.reason !== 'MODEL_NOT_FOUND' && error.reason !== 'STEP_UNAVAILABLE') return error
     const entry = this.#catalog.models.get(name)

@@ -149,7 +149,7 @@ function parseAccess(
   throw refused(path, z.prettifyError(read.error), read.error)
 }
 
-/** No caller can prove a certificate where no listener asks for one. */
+/** Refuses certificates that no caller can prove, because no listener asks for one. */
 function refuseUnproven(
   path: string,
   rules: readonly IdentityRule[],

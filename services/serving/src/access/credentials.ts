@@ -104,7 +104,7 @@ function keyOf(proof: Proof): string {
   return accountKey(`system:serviceaccount:${namespace}:${name}`, audience)
 }
 
-/** A line break occurs in no name, so that the parts cannot run into one another. */
+/** Builds the key of an account. A line break occurs in no name, so that the parts stay apart. */
 function accountKey(subject: string, audience: string): string {
   return `account\n${subject}\n${audience}`
 }

@@ -183,7 +183,7 @@ function meterKey({ models }: EdgeRoute, { name }: EdgeIdentity): string {
   return JSON.stringify([name, ...models])
 }
 
-/** The error for a model of the host that other callers reach. */
+/** Makes the error for a model of the host that other callers reach. */
 function locked(name: string, identity: string | undefined): ServeError {
   if (identity !== undefined) return denied(name, identity)
   const text = `model '${name}' wants a bearer token, got none`
@@ -195,7 +195,7 @@ function notFound(name: string): ServeError {
   return new ServeError('MODEL_NOT_FOUND', text, { details: { model: name } })
 }
 
-/** The name that the client called, without a port. */
+/** Returns the name of the host that the client called, without a port. */
 function hostOf({ headers }: Caller): string {
   const { [':authority']: authority, host } = headers
   const written = String(authority ?? host ?? '').slice(0, 2 * LONGEST_HOST)

@@ -74,7 +74,7 @@ function opening(flags: string): string {
   return off === '' ? `(?${flags}:` : `(?${flags}-${off}:`
 }
 
-/** U, which says how much is taken first, changes nothing where the whole name is matched. */
+/** Reads changed flags. U, which says how much is taken first, changes nothing where the whole name is matched. */
 function changedFlags(now: string, groups: Readonly<Record<string, string>>): string {
   const { on = '', off = '' } = groups
   return FLAG_NAMES.filter((it) => (now + on).includes(it) && !off.includes(it)).join('')

@@ -109,7 +109,7 @@ function isSame(got: unknown, want: string): boolean {
   return bytes[0].byteLength === bytes[1].byteLength && timingSafeEqual(...bytes)
 }
 
-/** Names stay as the client wrote them, which only HTTP/1 tells. */
+/** Reads the parameters of a caller's headers. Names stay as the client wrote them, which only HTTP/1 keeps. */
 function parametersOf(forward: RegExp, caller: Caller): ReadonlyMap<string, Parameter> {
   const { headers, rawHeaders } = caller
   const names = rawHeaders?.filter((_, i) => i % 2 === 0) ?? Object.keys(headers)
@@ -123,7 +123,7 @@ function parametersOf(forward: RegExp, caller: Caller): ReadonlyMap<string, Para
   )
 }
 
-/** The backend, with parameters that every request gets beside its own. */
+/** Wraps the backend, with parameters that every request gets beside its own. */
 function forwarding(
   backend: InferenceBackend,
   added: ReadonlyMap<string, Parameter>,

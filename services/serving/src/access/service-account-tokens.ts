@@ -133,7 +133,7 @@ function toRecord(part: string): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-/** Only what is written in the one way: else a token could be written in several. */
+/** Decodes base64url, but only in its one canonical form: else a token could be written in several. */
 function fromBase64Url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return text !== '' && bytes.toString('base64url') === text ? bytes : undefined

@@ -63,7 +63,7 @@ function invalid(field: string, message: string): ServeError {
   return new ServeError('INVALID_PARAMETER', message, { details: { field: show(field) } })
 }
 
-/** A name that a client wrote, short enough for a message. */
+/** Cuts a name that a client wrote so that it is short enough for a message. */
 function show(name: string): string {
   return name.length > 200 ? `${name.slice(0, 200)}...` : name
 }

@@ -43,7 +43,7 @@ export function boundHandshakes(
   }
 }
 
-/** The same for a connection and for the TLS over it, which Node does not lead from one to the other. */
+/** Names the ends of a connection. The name is the same for the TLS over it, from which Node gives no way to the connection. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }

@@ -14,7 +14,7 @@ const MAX_ELEMENTS = 1_000_000
 /** Classes of one output: each is a text, which takes two microseconds. */
 const MAX_CLASSES = 16_384
 
-/** Descending; equal values keep their order and NaN comes last. */
+/** Compares values for descending order; equal values keep their order and NaN comes last. */
 function compare(a: number | bigint, b: number | bigint): number {
   if (a > b) return -1
   if (a < b) return 1
@@ -55,7 +55,7 @@ type Numbers =
   | Float32Array
 type Values = Float64Array | BigInt64Array | BigUint64Array
 
-/** The elements of a tensor: as an array of them is made, a million take no time. */
+/** Returns the elements of a tensor as a typed array, of which a million take no time. */
 function valuesOf({ datatype, data }: TensorValue): Values {
   const { itemSize } = DATATYPES[datatype]
   const ofType = ARRAYS[datatype]
@@ -77,7 +77,10 @@ type Sortable = Values & Record<number, number | bigint>
 /** Looks at values in partitions, times the values: an order that a client has chosen could make them very many. */
 const MAX_LOOKS = 8
 
-/** The value that `count` values are not below, or the last one of fewer. Quickselect takes a fifth of sorting. NaN do not count. */
+/**
+ * Finds the value that `count` values are not below, or the last one of fewer. Quickselect takes a fifth of sorting. NaN do not
+ * count.
+ */
 function leastOfTop(values: Values, count: number): number | bigint {
   const left: Sortable = values.slice()
   const length = dropNaN(left)
@@ -106,7 +109,7 @@ function dropNaN(values: Sortable): number {
   return length
 }
 
-/** Hoare's. @returns up to where the larger values stand, and where the smaller ones begin. */
+/** Partitions values, as Hoare does. @returns the end of the larger values, and the begin of the smaller ones. */
 function partition(values: Sortable, from: number, to: number): readonly [number, number] {
   const pivot = values[(from + to) >>> 1] ?? 0
   let [i, j] = [from, to]
@@ -121,7 +124,7 @@ function partition(values: Sortable, from: number, to: number): readonly [number
   return [j, i]
 }
 
-/** The indexes of the first `count` values in the order of `compare`. */
+/** Lists the indexes of the first `count` values in the order of `compare`. */
 function topIndexes(values: Values, count: number): readonly number[] {
   const least = leastOfTop(values, count)
   const above: number[] = []
@@ -159,7 +162,7 @@ interface ClassifyOptions {
 }
 
 /**
- * The top classes of a tensor as Triton prints them: BYTES elements `value:index` or `value:index:label`, values
+ * Formats the top classes of a tensor as Triton prints them: BYTES elements `value:index` or `value:index:label`, values
  * descending, shape [batch, k], or [k] without a batch (triton-semantics 2.6). Copies.
  *
  * @throws ServeError INVALID_REQUEST for a datatype without an order, more than a million elements, or more than 16,384 classes.
@@ -188,7 +191,7 @@ export function classify(tensor: TensorValue, o: ClassifyOptions): TensorValue {
   }
 }
 
-/** The outputs, with classes in place of those for which a request asks for classes. */
+/** Replaces the outputs for which a request asks for classes by their classes. */
 export function toClasses(
   outputs: readonly NamedTensor[],
   wanted: readonly Pick<RequestedOutput, 'name' | 'classification'>[],

@@ -24,7 +24,7 @@ export class ClientRequests {
     this.#counting = o
   }
 
-  /** A request comes. @param model - the name that it is for, where that is known before it is read. */
+  /** Opens the count of a request that comes. @param model - the name that it is for, where that is known before it is read. */
   open(trace: TraceParent | undefined, model = ''): ClientRequest {
     return new ClientRequest(this.#counting, trace, model)
   }
@@ -64,8 +64,8 @@ export class ClientRequest {
   }
 
   /**
-   * Counts a request whose client left without an answer. A client's time begins before ours: one that leaves when a tenth of it is
-   * left, or less, has met its own deadline.
+   * Counts a request whose client left without an answer. A client's time begins before ours: one that leaves when a tenth of it
+   * is left, or less, has met its own deadline.
    *
    * @param deadlineAt - by the clock, in milliseconds; undefined for a call without a deadline.
    * @param error - its end otherwise.
@@ -79,7 +79,9 @@ export class ClientRequest {
     )
   }
 
-  /** The first end counts: a client may leave after its answer, and a model answer one that has left. */
+  /**
+   * Ends the request. The first end counts: a client may leave after its answer, and a model may answer a client that has left.
+   */
   ended(error = this.#error): void {
     if (this.#isOver) return
     this.#isOver = true

@@ -24,8 +24,9 @@ export interface InputSource {
 }
 
 /**
- * Elements of typed contents that are read one by one, of all inputs of a request. They take some 100 ns each, as do ten bytes of packed
- * integers, or 128 bytes of packed floats or texts. Raw contents are not counted. The rest is for the fields that hold them.
+ * Elements of typed contents that are read one by one, of all inputs of a request. They take some 100 ns each, as do ten bytes of
+ * packed integers, or 128 bytes of packed floats or texts. Raw contents are not counted. The rest is for the fields that hold
+ * them.
  */
 const MAX_ELEMENTS = 2 ** 19 + 2 ** 12
 
@@ -36,7 +37,10 @@ function refuse(source: InputSource, name: string, message: string): ServeError 
   return refuseRequest(message, `inputs.${name}`).withDetails({ model: source.model.name })
 }
 
-/** The bytes of an input that brings typed contents. @throws ServeError if they cannot be read, or raw ones came too; OVERLOADED. */
+/**
+ * Reads the bytes of an input that brings typed contents. @throws ServeError if they cannot be read, or raw ones came too;
+ * OVERLOADED.
+ */
 export function typedData(
   source: InputSource,
   { name, datatype }: TensorMessage,
@@ -66,13 +70,13 @@ export function typedData(
   throw refuse(source, name, start + why)
 }
 
-/** The error for a ModelInfer to a model that may answer any number of times. */
+/** Makes the error for a ModelInfer to a model that may answer any number of times. */
 export function decoupledModel(model: string): ServeError {
   const text = "ModelInfer RPC doesn't support models with decoupled transaction policy"
   return new ServeError('UNSUPPORTED', text, { details: { model } })
 }
 
-/** The error for an input without contents and without a raw entry. */
+/** Makes the error for an input without contents and without a raw entry. */
 export function missingData(source: InputSource, name: string): ServeError {
   const message = `unable to find data for input tensor '${name}' for model '${source.model.name}' in request.`
   return refuse(source, name, message)
@@ -91,7 +95,8 @@ export function refuseDuplicates(source: InputSource): void {
 }
 
 /**
- * Triton lets an unknown datatype in and reports it when it compares datatypes; our tensors cannot carry it so far.
+ * Makes the error of an unknown datatype. Triton lets it in and reports it when it compares datatypes; our tensors cannot carry
+ * it so far.
  *
  * @throws ServeError if the outputs are wrong, which Triton reads before that.
  */

@@ -25,7 +25,7 @@ function readClassification(parameter: Parameter | undefined): number {
 }
 
 /**
- * How an output is wanted.
+ * Reads how an output is wanted.
  *
  * @throws ServeError INVALID_PARAMETER, or NOT_FOUND for a shared memory region.
  */

@@ -42,7 +42,10 @@ export class PlacedInputs {
     return this.#late.length > 0
   }
 
-  /** The bytes of a place, of a large request only once `copy` has ended. @throws ServeError for a place that is not there, OVERLOADED. */
+  /**
+   * Reads the bytes of a place; of a large request only once `copy` has ended. @throws ServeError for a place that is not there,
+   * OVERLOADED.
+   */
   read(place: SharedPlace): Uint8Array {
     const { backend } = this.#reader
     const region = findRegion(backend, place.region)
@@ -67,7 +70,10 @@ export class PlacedInputs {
   }
 }
 
-/** The bytes of an input that lies in shared memory, copied by the end of `source.placed.copy`. Undefined for another input. */
+/**
+ * Returns the bytes of an input in shared memory, which are copied by the end of `source.placed.copy`; undefined for another
+ * input.
+ */
 export function placedData(
   source: PlacedSource,
   { name, parameters, contents }: TensorMessage,

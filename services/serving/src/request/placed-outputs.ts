@@ -22,8 +22,8 @@ export function findOutputPlace(
 }
 
 /**
- * A model whose outputs go into shared memory where the request wants that: a sink gets them without bytes. The regions are in use from
- * the begin of the execution to its end. It begins once the inputs are copied.
+ * Wraps a model so that its outputs go into shared memory where the request wants that: a sink gets them without bytes. The
+ * regions are in use from the begin of the execution to its end. It begins once the inputs are copied.
  */
 export function placeOutputs(
   model: ResolvedModel,

@@ -26,7 +26,7 @@ export function readPlace(tensor: string, parameters: WireParameters): SharedPla
   return { region: region.value, offset: offset ?? 0, byteSize }
 }
 
-/** Triton reads a negative number as one that no region is as large as. */
+/** Reads a count. Triton reads a negative number as one beyond the size of any region. */
 function readCount(tensor: string, parameters: WireParameters, key: string): number | undefined {
   if (!parameters.has(key)) return undefined
   if (!parameters.has(REGION)) {
@@ -43,7 +43,7 @@ function wrongType(tensor: string, key: string, want: string): ServeError {
   return refuseParameter(text, key)
 }
 
-/** The region that a request names. @throws ServeError NOT_FOUND, also where shared memory is off; ACCESS_DENIED. */
+/** Finds the region that a request names. @throws ServeError NOT_FOUND, also where shared memory is off; ACCESS_DENIED. */
 export function findRegion(
   { regions, identity }: Pick<InferenceBackend, 'regions' | 'identity'>,
   name: string,

@@ -39,7 +39,7 @@ function toPriority(parameter: Parameter | undefined): bigint {
   return parameter.value
 }
 
-/** A negative timeout counts as 2^64 less its amount, as in Triton 2.51: in effect none. */
+/** Converts a timeout. A negative one counts as 2^64 less its amount, as in Triton 2.51: in effect none. */
 function toTimeout(parameter: Parameter | undefined): bigint {
   if (parameter?.kind !== 'int64') throw wrongKind('timeout', 'int64_param')
   return BigInt.asUintN(64, parameter.value)

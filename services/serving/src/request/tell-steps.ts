@@ -8,7 +8,7 @@ import type { InferenceBackend } from '../backend/inference-backend.ts'
 
 export { STEPS_HEADER } from '@tutti/protocol'
 
-/** The backend of a call whose answers say what the steps took. Other calls pay nothing for it. */
+/** Wraps the backend of a call whose answers have the steps' times. Other calls pay nothing for it. */
 export function tellSteps(backend: InferenceBackend): InferenceBackend {
   // Such a caller may not know what models call inside, but sees the graph of its ensemble.
   const isHidden = backend.identity !== undefined

@@ -4,7 +4,7 @@ import { parseTraceParent, type TraceParent } from '@tutti/chassis'
 /** W3C Trace Context asks to carry at least so many characters; longer values are dropped whole. */
 const TRACESTATE_CHARACTERS = 512
 
-/** The W3C trace context of a request; a `traceparent` that is not valid is left out, as the standard asks. */
+/** Reads the W3C trace context of a request; a `traceparent` that is not valid is left out, as the standard asks. */
 export function readTrace(headers: IncomingHttpHeaders): TraceParent | undefined {
   const { traceparent, tracestate } = headers
   if (typeof traceparent !== 'string' || parseTraceParent(traceparent) === undefined) {

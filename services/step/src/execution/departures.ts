@@ -32,7 +32,7 @@ export class Departures implements CancelSignal {
     for (const place of this.#left) listener(place)
   }
 
-  /** A caller has left. @param place - in the batch. */
+  /** Notes that a caller has left. @param place - in the batch. */
   left(place: number): void {
     this.#left.push(place)
     this.#listener?.(place)

@@ -4,11 +4,14 @@ import { elementCount, type NamedTensor } from '@tutti/tensor'
 
 /** Executions with fewer bytes are not looked at: what an engine takes for them is no danger. */
 const LARGE_BYTES = 16 * 2 ** 20
-/** An execution may take so many times the bytes of its inputs beside them, for outputs and temporary tensors: the shipped models take up to 3. */
+/**
+ * Factor from the bytes of the inputs to the memory that an execution takes beside them, for outputs and temporary tensors: the
+ * shipped models take up to 3.
+ */
 const TIMES = 3
 /** Least bytes of an element: engines compute with floats. */
 const ITEM_BYTES = 4
-/** An engine makes an object of each text, however short. */
+/** Bytes of the object that an engine makes of each text, however short. */
 const TEXT_BYTES = 28
 
 /** Memory that the engines of a process take for large executions. The system ends a process that takes more than there is. */
@@ -54,18 +57,23 @@ function bytesOf({ datatype, shape, data }: NamedTensor): number {
   return Math.max(data.byteLength, ITEM_BYTES * count)
 }
 
-/** Share of the machine's or control group's memory at which large executions stop. The rest is for requests that come meanwhile. */
+/**
+ * Share of the machine's or control group's memory at which large executions stop. The rest is for requests that come meanwhile.
+ */
 const SHARE = 3 / 4
 /** Share of the rest that engines may always take: models alone may fill more than `SHARE`. */
 const SHARE_OF_REST = 1 / 4
 
-/** Bytes that engines may take beside those of the process. @param most - bytes that it may have. @param used - bytes that it has. */
+/**
+ * Computes the bytes that engines may take beside those of the process. @param most - bytes that it may have. @param used - bytes
+ * that it has.
+ */
 export function spareBytes(most: number, used: number): number {
   const rest = Math.max(0, most - used)
   return Math.floor(Math.max(SHARE * most - used, SHARE_OF_REST * rest))
 }
 
-/** Bytes that engines of this process may take now. */
+/** Reads the bytes that engines of this process may take now. */
 export function readSpareBytes(): number {
   const limit = process.constrainedMemory()
   const most = limit > 0 ? Math.min(limit, totalmem()) : totalmem()

@@ -48,7 +48,7 @@ export class Execution implements BatchOptions {
     for (const request of o.requests) request.begin(this)
   }
 
-  /** In the end every request is answered, whatever the engine does. */
+  /** Runs the batch. In the end every request is answered, whatever the engine does. */
   run(model: LoadedModel): void {
     const failed = (error: unknown): void => this.#ended(undefined, engineError(error))
     try {
@@ -136,7 +136,9 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   #turn: Turn | undefined
   /** The last response or error that the engine sent, as long as it is `held`. */
   #held: StepResponse | ServeError | undefined
-  /** Gives back what it retains: the outputs of `#held`, or the inputs of a request that was answered while the engine reads them. */
+  /**
+   * Gives back what it retains: the outputs of `#held`, or the inputs of a request that was answered while the engine reads them.
+   */
   #giveBack: (() => void) | undefined
   /** The lag of the reader of a request with several responses. */
   #lag: ReaderLag | undefined
@@ -177,7 +179,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     return this.#state === 'answered' || this.#state === 'abandoned'
   }
 
-  /** The execution that it is a part of begins. */
+  /** Begins with the execution of which the request is a part. */
   begin(execution: Execution): void {
     this.#state = 'running'
     this.#startedAt = execution.startedAt
@@ -196,13 +198,13 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     else this.#drop()
   }
 
-  /** A response waits for its request's turn first, then for the reader. */
+  /** Waits first for the request's turn, then for the reader. */
   ready(): Promise<void> | undefined {
     if (this.#state !== 'running') return undefined
     return this.#turn?.ready() ?? this.#caller.ready?.()
   }
 
-  /** The engine is done: a request without a final response gets an error, an abandoned one is counted. */
+  /** Notes that the engine is done: a request without a final response gets an error, an abandoned one is counted. */
   executed(execution: Execution, times?: ExecutionTimes, failure?: ServeError): void {
     if (this.#execution !== execution) return
     this.#execution = undefined
@@ -258,7 +260,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.#context.events.responseOutOfTurn(this.request.context.id)
   }
 
-  /** The engine has sent its last. */
+  /** Takes the engine's last response or its error. */
   #end(outcome: StepResponse | ServeError): void {
     if (this.#context.isDecoupled) {
       return this.#answer(outcome, this.#streamTimes(outcome))
@@ -269,8 +271,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   /**
-   * Completes the times that the engine tells of a request with several responses: all other time is the run, whose end is the last
-   * response.
+   * Completes the times that the engine tells of a request with several responses: all other time is the run, whose end is the
+   * last response.
    */
   #streamTimes(outcome: StepResponse | ServeError): ExecutionTimes {
     const said = outcome instanceof ServeError ? undefined : outcome.times
@@ -304,7 +306,10 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     this.#deliver(answer, stepTimes)
   }
 
-  /** A response as the client may have it, or how it breaks the model's configuration. @param times - of the last. */
+  /**
+   * Converts a response for the client, or finds how it breaks the model's configuration. @param times - those of the last
+   * response.
+   */
   #toClient(response: StepResponse, times?: StepTimes): StepResponse | ServeError {
     const { config, outputs: declared, hasReshape } = this.#context
     const { requestedOutputs: wanted, batchSize } = this.request
@@ -367,7 +372,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     }
   }
 
-  /** Whole nanoseconds. @param ms - by the clock. */
+  /** Computes the whole nanoseconds since a time. @param ms - by the clock. */
   #sinceNs(ms: number): number {
     return Math.round((this.#context.clock.now() - ms) * 1e6)
   }

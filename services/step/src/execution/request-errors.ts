@@ -12,7 +12,7 @@ export function requestDeadlineError({ context }: StepRequest): ServeError {
   return new ServeError('DEADLINE_EXCEEDED', text)
 }
 
-/** Triton's text for a request that comes, or waits, while the server stops. */
+/** Makes the error with Triton's text for a request that comes, or waits, while the server stops. */
 export function stoppingError({ context }: StepRequest): ServeError {
   return new ServeError(
     'SERVER_STOPPING',

@@ -27,7 +27,7 @@ export class Turn {
     if (isError || outcome.final) this.end()
   }
 
-  /** Undefined if a further response would not wait, or few do; else resolves when it is this request's turn, or its end. */
+  /** Waits for the turn of this request, or its end; undefined if a further response would not wait, or few responses do. */
   ready(): Promise<void> | undefined {
     const isNear = this.#order.isAt(this) || this.waiting.length < RESPONSE_WINDOW.responses
     return isNear || this.isEnded ? undefined : this.gate.wait()

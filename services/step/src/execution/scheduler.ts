@@ -198,7 +198,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
     })
   }
 
-  /** The running request that an engine was given as this object. */
+  /** Finds the running request that an engine was given as this object. */
   findRunning(request: StepRequest): ScheduledRequest | undefined {
     const running = this.#executions.flatMap(({ requests }) => requests)
     return running.find((scheduled) => scheduled.request === request)
@@ -254,7 +254,7 @@ export class Instances implements InstanceChoice {
     return this.#inflight.filter((inflight) => inflight === 0).length
   }
 
-  /** The least busy one, the first of equally busy ones, so that a quiet model keeps one warm. */
+  /** Picks the least busy instance, the first of equally busy ones, so that a quiet model keeps one warm. */
   pick(): number {
     let instance = -1
     let least = this.#limit

@@ -61,7 +61,7 @@ type FetchResult = z.infer<typeof FetchResult>
 /** First line of `--help`. */
 export const FETCH_USAGE =
   'tutti fetch --uri URI --to DIR [FLAGS], or tutti fetch --verify DIR --digest DIGEST'
-/** Kubernetes reads no more of a termination log. */
+/** Most bytes that Kubernetes reads of a termination log. */
 const MAX_MESSAGE_BYTES = 4096
 
 /**
@@ -161,7 +161,7 @@ async function fetchTo(
   }
 }
 
-/** Only into a file that is there: without one, no kubelet reads it. */
+/** Writes the end into a file that is there: without one, no kubelet reads it. */
 async function noteEnd(path: string, message: string): Promise<void> {
   try {
     await access(path)

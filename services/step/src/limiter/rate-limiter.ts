@@ -154,7 +154,7 @@ export class RateLimiter {
     throw new ServeError('CONFIG_INVALID', text, { details })
   }
 
-  /** A count for the device counts more than one for all. */
+  /** Returns the given number of a resource. A number for the device overrides one for all devices. */
   #givenFor(key: string, isGlobal: boolean, device: number): number | undefined {
     const named = this.#given.filter(({ name }) => name.toLowerCase() === key)
     const own = isGlobal ? undefined : named.findLast((one) => one.device === device)
@@ -195,7 +195,7 @@ export class RateLimiter {
     this.#serveSoon()
   }
 
-  /** Whether one that comes before it waits for the same. */
+  /** Tells whether a turn that comes before waits for the same resource. */
   #isBehind(turn: Turn): boolean {
     for (const other of this.#waiting) {
       if (other === turn || !isBefore(other, turn)) continue

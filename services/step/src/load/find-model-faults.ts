@@ -26,8 +26,8 @@ export interface ModelFaults {
 }
 
 /**
- * Finds what would keep a model from being loaded, as far as its configuration and the names of its files show it. No model is loaded and
- * no code of one runs. Which devices there are does not count.
+ * Finds what would keep a model from being loaded, as far as its configuration and the names of its files show it. No model is
+ * loaded and no code of one runs. Which devices there are does not count.
  *
  * @returns undefined for an ensemble.
  */
@@ -74,7 +74,7 @@ export async function findModelFaults(
   return { config, faults: eachOnce(faults) }
 }
 
-/** Several versions may have the same fault. */
+/** Lists each fault once: several versions may have the same. */
 function eachOnce(faults: readonly ServeError[]): readonly ServeError[] {
   return [...new Map(faults.map((fault) => [fault.message, fault])).values()]
 }
@@ -85,7 +85,7 @@ function sourceOf(model: RepositoryModel, version: number, config: ModelConfig) 
   return { name, version, config, modelDirectory, versionDirectory: directory }
 }
 
-/** The configurations of the versions that can be completed. What cannot is added to the faults. */
+/** Completes the configurations of versions. A version that cannot be completed adds a fault. */
 async function completedOf(
   read: PreparedModel,
   versions: readonly number[],

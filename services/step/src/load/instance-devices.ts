@@ -63,7 +63,7 @@ function findFor(engine: Engine | undefined, devices: Devices): Promise<FoundDev
   return engine?.cuda === undefined ? devices.any() : devices.cuda()
 }
 
-/** KIND_MODEL leaves the choice to the model; where that has none it would execute on the CPU beside the devices. */
+/** Refuses KIND_MODEL where the model cannot choose its device: it would execute on the CPU beside the devices. */
 function refuseUnplaced(config: ModelConfig, engine: Engine | undefined, devices: Devices): void {
   if (devices.accelerator === undefined || engine?.cuda?.modelChooses !== false) return
   const group = config.instance_group.find(({ kind }) => kind === 'KIND_MODEL')

@@ -104,7 +104,7 @@ async function loadVersions(
   return { model: { ...whole, digest: '', versions }, error }
 }
 
-/** Versions whose configurations are equal share one. */
+/** Prepares versions. Versions with equal configurations share one object. */
 async function prepareVersions(
   prepared: PreparedModel,
   numbers: readonly number[],
@@ -169,7 +169,10 @@ async function hostVersion(
   }
 }
 
-/** Writes why a version is UNAVAILABLE, as the repository index prints it: `<Code>: <text>`, with Triton's code names (triton-semantics 3.5). */
+/**
+ * Writes why a version is UNAVAILABLE, as the repository index prints it: `<Code>: <text>`, with Triton's code names
+ * (triton-semantics 3.5).
+ */
 export function loadReason(error: unknown): string {
   const { code, message } = ServeError.from(error)
   if (code === 'UNIMPLEMENTED') return `Unsupported: ${message}`

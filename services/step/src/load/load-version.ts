@@ -176,7 +176,7 @@ function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): Execut
   }
 }
 
-/** A delay that the configuration has, such as that of a load request, is the later word. */
+/** Tells whether the delay is automatic. A delay in the configuration, such as that of a load request, overrides it. */
 function isAutoDelayed({
   config,
   statistics,

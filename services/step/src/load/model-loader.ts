@@ -48,7 +48,10 @@ export class ModelLoader {
     this.#progress = new LoadProgress(o.settings.clock, o.events)
   }
 
-  /** Number of loads of the repository's models that have failed. A load with overrides is not counted: its client may be at fault. */
+  /**
+   * Number of loads of the repository's models that have failed. A load with overrides is not counted: its client may be at
+   * fault.
+   */
   get failures(): number {
     return this.#failures
   }
@@ -170,7 +173,7 @@ export class ModelLoader {
     throw pollFailed(model.name, cause)
   }
 
-  /** An unload has overtaken the load. */
+  /** Drops a loaded model whose load an unload has overtaken. */
   async #drop({ model, release }: OpenedModel, outcome: LoadOutcome | undefined): Promise<never> {
     for (const version of outcome?.model.versions.values() ?? []) {
       await unloadVersion(model.name, version, this.#dependencies.events)

@@ -81,7 +81,10 @@ export class ModelTable {
     return [...versions, ...this.#retiredByPin.values()].flatMap(({ serving }) => serving ?? [])
   }
 
-  /** Puts a model in the place of the one with its name. Versions of that one are retired, and listed until they are gone if none replaces them. */
+  /**
+   * Puts a model in the place of the one with its name. Versions of that one are retired, and listed until they are gone if none
+   * replaces them.
+   */
   put(next: HostedModel): void {
     const before = this.byName.get(next.name)
     const versions = new Map(next.versions)
@@ -221,7 +224,10 @@ function pinKey({ model, version, revision }: PinnedVersion): string {
   return `${model} ${version} ${revision}`
 }
 
-/** How a version is listed that the model has no more. One that is listed so already stays the object that learns of its end. */
+/**
+ * Lists a version that the model no longer has. A version that is listed so already stays the same object, which learns of its
+ * end.
+ */
 function toUnlisted(old: HostedVersion): HostedVersion {
   const none = { version: old.version, revision: old.revision, serving: undefined }
   if (old.serving !== undefined) return { ...none, state: 'UNLOADING', reason: '' }

@@ -157,7 +157,7 @@ async function normalise(config: ModelConfig, o: PrepareOptions): Promise<ModelC
   return normaliseModelConfig(config, options)
 }
 
-/** A Python model may say another size than 0. @throws ServeError CONFIG_INVALID */
+/** Refuses `maxBatchSize: 0` for a Python model that itself sets another size. @throws ServeError CONFIG_INVALID */
 function refuseBatches({ name, max_batch_size: size }: ModelConfig): void {
   if (size === 0) return
   const text = `maxBatchSize: got 0, auto_complete_config of model '${name}' says ${size}: want ${size}, or leave it out`

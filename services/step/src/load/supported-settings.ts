@@ -6,7 +6,7 @@ import { sequenceSlots } from '../sequence/sequence-rules.ts'
 
 type MetricControl = NonNullable<ModelConfig['model_metrics']>['metric_control'][number]
 
-/** An instance costs a thread and some 15 MB; a count with a few zeros too many must not end the process. */
+/** Most instances. One costs a thread and some 15 MB; a count with a few zeros too many must not end the process. */
 const MAX_INSTANCES = 1024
 /** Each sequence with a slot takes some 500 bytes, and what its model keeps. */
 const MAX_SEQUENCES = 65_536
@@ -38,7 +38,10 @@ export function requireSupported(config: ModelConfig): void {
   }
 }
 
-/** Refuses to share an interpreter if the engine has none that can be shared. @throws ServeError CONFIG_INVALID that names the field of the Model. */
+/**
+ * Refuses to share an interpreter if the engine has none that can be shared. @throws ServeError CONFIG_INVALID that names the
+ * field of the Model.
+ */
 export function requireShareable(config: ModelConfig, engine: Engine): void {
   if (engine.sharesInterpreters === true) return
   const field = 'instances.sharedInterpreter'
@@ -55,7 +58,10 @@ export function countInstances(config: ModelConfig): number {
   return total
 }
 
-/** Counts the requests that a normalised config lets execute at the same time: one per instance, or a full batch where a batcher makes them. */
+/**
+ * Counts the requests that a normalised config lets execute at the same time: one per instance, or a full batch where a batcher
+ * makes them.
+ */
 export function countSlots(config: ModelConfig): number {
   const isBatched = config.dynamic_batching !== undefined || config.sequence_batching !== undefined
   const batch = isBatched ? Math.max(1, config.max_batch_size) : 1
@@ -101,7 +107,10 @@ export function ineffectiveSettings(
   return settings.flatMap(([field, flag, isSet]) => (isSet ? [[field, flag] as const] : []))
 }
 
-/** Tells whether a model asks for a batcher but has no batch dimension. Triton loads such a model too, and its delay holds up no request. */
+/**
+ * Tells whether a model asks for a batcher but has no batch dimension. Triton loads such a model too, and its delay holds up no
+ * request.
+ */
 export function formsNoBatches({ dynamic_batching, max_batch_size }: ModelConfig): boolean {
   return dynamic_batching !== undefined && max_batch_size === 0
 }

@@ -65,7 +65,10 @@ async function sampleRequest(sample: ModelWarmup, o: WarmUpOptions): Promise<Ste
   }
 }
 
-/** Triton sends a sample of batch size n as n requests of one item; no execution may exceed the model's maximum. */
+/**
+ * Splits a batch size. Triton sends a sample of batch size n as n requests of one item; no execution may exceed the model's
+ * maximum.
+ */
 function splitBatch(size: number, max: number): readonly number[] {
   const full = Array.from({ length: Math.floor(size / max) }, () => max)
   return size % max === 0 ? full : [...full, size % max]

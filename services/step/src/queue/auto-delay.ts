@@ -132,7 +132,7 @@ export class AutoDelay {
     return best
   }
 
-  /** The index of the first known gap that is not below `gap`. */
+  /** Finds the index of the first known gap that is not below `gap`. */
   #firstFrom(gap: number): number {
     const found = this.#sorted.findIndex((known) => known >= gap)
     return found < 0 ? this.#sorted.length : found

@@ -180,13 +180,13 @@ export class RequestQueue<T> {
   }
 }
 
-/** Whether a waiting request comes after one that is put into the queue now. */
+/** Tells whether a waiting request comes after one that is put into the queue now. */
 function isServedAfter<T>(waiting: QueueEntry<T>, entry: QueueEntry<T>): boolean {
   if (waiting.level !== entry.level) return waiting.level.number > entry.level.number
   return waiting.isDelayed && !entry.isDelayed
 }
 
-/** The model's timeout, or the request's own where it may override and is shorter. Infinity if there is none. */
+/** Returns the model's timeout, or the request's own if it may override and is shorter; Infinity without one. */
 function timeoutMs(rules: LevelRules, ownUs: bigint): number {
   const { defaultTimeoutUs } = rules
   if (defaultTimeoutUs === 0) return Number.POSITIVE_INFINITY
@@ -194,7 +194,7 @@ function timeoutMs(rules: LevelRules, ownUs: bigint): number {
   return (isShorter ? Number(ownUs) : defaultTimeoutUs) / 1000
 }
 
-/** The entries that could share a batch, counted from the front of the queue, across priority levels. */
+/** Gathers the entries that could share a batch, counted from the front of the queue, across priority levels. */
 function gather(first: QueueEntry<unknown>, rules: QueueRules) {
   let count = 0
   let size = 0

@@ -68,7 +68,7 @@ function encodeValue(value: number, datatype: Datatype): Uint8Array {
   return new Uint8Array(view.buffer)
 }
 
-/** An integer control of 32 bits gets the lower half of the id, as in Triton. */
+/** Encodes an id. An integer control of 32 bits gets the lower half of the id, as in Triton. */
 function encodeId(id: Id, datatype: Datatype): Uint8Array {
   if (datatype === 'BYTES') {
     return encodeBytesTensor([Buffer.from(typeof id === 'string' ? id : '', 'utf8')])

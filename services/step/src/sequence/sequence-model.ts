@@ -121,7 +121,7 @@ class IterativeSink implements ResponseSink {
   }
 }
 
-/** Whether the client gets an output: no state, unless it is an output of the model too and was asked for. */
+/** Tells whether the client gets an output. It gets no state, unless that is an output of the model too and was requested. */
 function isForClient({ wanted }: SequenceRequest, rules: readonly StateRule[]) {
   return ({ name }: NamedTensor): boolean => {
     const state = rules.find(({ output }) => output === name)
@@ -186,7 +186,7 @@ class SequenceSink implements ResponseSink {
   }
 }
 
-/** A place without a request: inputs of zeros in the shapes of one that is there. Nobody waits for its answer. */
+/** Makes the request of an empty place: inputs of zeros in the shapes of a present request. Its answer goes nowhere. */
 function toEmpty(like: StepRequest, padding: readonly NamedTensor[]): EngineRequest {
   const controls = new Map(padding.map((tensor) => [tensor.name, tensor]))
   const { requestedOutputs, batchSize } = like

@@ -231,7 +231,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     return instance
   }
 
-  /** The sequence of a new request. */
+  /** Finds or begins the sequence of a new request. */
   #admit(request: StepRequest): Sequence<T> {
     const sequence = this.#find(request)
     const most = this.#rules.maxQueuedRequests
@@ -300,7 +300,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     }
   }
 
-  /** The instance with the fewest sequences, or -1 if all slots are taken. */
+  /** Finds the instance with the fewest sequences, or -1 if all slots are taken. */
   #freest(): number {
     let index = -1
     let least = this.#rules.slots
@@ -325,7 +325,7 @@ export class SequenceQueue<T> implements WaitingRequests<T>, InstanceChoice {
     }
   }
 
-  /** The sequence is over: its slot is free, and its id may begin another. */
+  /** Ends a sequence: its slot is free, and its id may begin another. */
   #end(sequence: Sequence<T>): void {
     const { id, place, states } = sequence
     sequence.isOver = true

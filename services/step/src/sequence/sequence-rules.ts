@@ -66,7 +66,7 @@ export function sequenceSlots({ sequence_batching, max_batch_size }: ModelConfig
   return candidates > 0 ? candidates : Math.max(1, max_batch_size)
 }
 
-/** The rules of a dynamic batcher that says the same. */
+/** Compiles the strategy `oldest` into the rules of an equivalent dynamic batcher. */
 function compileOldest(config: ModelConfig): QueueRules {
   const { preferred_batch_size: preferred = [], max_queue_delay_microseconds: delayUs = 0 } =
     config.sequence_batching?.oldest ?? {}

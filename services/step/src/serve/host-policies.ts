@@ -48,7 +48,7 @@ function readRanges(text: string, value: string): readonly number[] {
   throw refusal(text, `host policy setting 'cpu-cores' format is '${want}'. Got ${value}`)
 }
 
-/** Undefined for what is no range of CPUs. */
+/** Lists the CPUs of a range; undefined for any other text. */
 function cpusOf(first: string, last = first): readonly number[] | undefined {
   const [from, to] = [Number(first), Number(last)]
   if (first === '' || from > to || to > MOST_CPU) return undefined

@@ -67,7 +67,7 @@ async function loadModelsOf(flags: StepFlags, o: StartModelsOptions): Promise<Fo
 }
 
 /**
- * The part of the repositories that is to be followed.
+ * Selects the part of the repositories to follow.
  *
  * @param chosen - all models that are no ensembles if empty.
  */

@@ -45,7 +45,7 @@ function readyRevisions(step: Step): readonly (readonly [string, number, string]
     )
 }
 
-/** The argument of `statistics` and `ready`; what is left out selects all. @throws ServeError MALFORMED_MESSAGE */
+/** Reads the argument of `statistics` and `ready`; an absent field selects all. @throws ServeError MALFORMED_MESSAGE */
 function toFilter(
   question: Question,
   argument: unknown,

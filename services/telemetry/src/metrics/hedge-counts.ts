@@ -18,7 +18,7 @@ interface Counted {
 export class HedgeCounts {
   readonly #steps = new Map<string, Counted>()
 
-  /** The step's series appear, at 0, unless they are there. */
+  /** Adds the step's series, at 0, unless they are there. */
   add(step: StepLabels): void {
     const labels = toLabels(step)
     const key = JSON.stringify(labels)

@@ -116,7 +116,7 @@ export class ServerMetrics {
     })
   }
 
-  /** The model's series vanish, when it is unloaded. */
+  /** Removes the series of a model that is unloaded. */
   removeModel(recorder: StatisticsRecorder): void {
     const entry = this.#models.get(recorder)
     if (entry === undefined) return
@@ -125,7 +125,10 @@ export class ServerMetrics {
     if (entry.firstResponses !== undefined) this.#firstResponses?.remove(entry.labels)
   }
 
-  /** Observes the requests to a model version: for its statistics, and for what else is shown of it between `addModel` and `removeModel`. */
+  /**
+   * Observes the requests to a model version: for its statistics, and for what else is shown of it between `addModel` and
+   * `removeModel`.
+   */
   observerOf(recorder: StatisticsRecorder): RequestObserver {
     if (this.#summaries === undefined && this.#firstResponses === undefined) return recorder
     const began: RequestObserver['began'] = (...begun) => {
@@ -152,7 +155,7 @@ export class ServerMetrics {
     }
   }
 
-  /** The step's series appear, at 0. */
+  /** Adds the step's series, at 0. */
   addStep(labels: StepLabels): void {
     this.#steps.add(labels)
     this.#hedges.add(labels)
@@ -179,7 +182,7 @@ export class ServerMetrics {
     this.#added.push(read)
   }
 
-  /** Everything as Prometheus text. @param o.hasExemplars - see formatMetrics. */
+  /** Renders everything as Prometheus text. @param o.hasExemplars - see formatMetrics. */
   async render(o: { readonly hasExemplars?: boolean } = {}): Promise<string> {
     const added = await Promise.all(this.#added.map(async (read) => read()))
     const models = [...this.#models.values()].map((entry) => ({
@@ -207,7 +210,10 @@ function isLatency(name: string): boolean {
 /** The default of `--pinned-memory-pool-byte-size`. */
 const PINNED_POOL_BYTES = 268_435_456
 
-/** There is no such memory here. A Triton without a GPU has none either, and prints what it was asked for all the same. */
+/**
+ * Makes the families of pinned memory, which does not exist here. A Triton without a GPU has none either, and prints the
+ * requested size all the same.
+ */
 function poolFamilies(totalBytes: number): readonly MetricFamily[] {
   const bytes = { total: totalBytes, used: 0 }
   return Object.entries(bytes).map(([what, value]) => ({
@@ -319,7 +325,10 @@ function failureFamily(models: readonly ModelReading[]): MetricFamily {
   }
 }
 
-/** Versions of one ensemble have the same labels (triton-semantics 4.11), and Prometheus takes a series only once. */
+/**
+ * Sums series of equal labels. Versions of one ensemble have the same labels (triton-semantics 4.11), and Prometheus takes a
+ * series only once.
+ */
 function sumEqual(series: readonly MetricSeries[]): readonly MetricSeries[] {
   const sums = new Map<string, MetricSeries>()
   for (const one of series) {

@@ -1,7 +1,7 @@
 import { splitName } from '@tutti/model-config'
 import type { MetricSeries } from '../metrics-text.ts'
 
-/** The labels of a model's name: one that is qualified becomes two, as in Triton. */
+/** Returns the labels of a model's name: a qualified name becomes two, as in Triton. */
 export function nameLabels(qualified: string): MetricSeries['labels'] {
   const { namespace, name } = splitName(qualified) ?? { name: qualified }
   const model = ['model', name] as const

@@ -1,6 +1,6 @@
 export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-/** Whether a scraper, by its header `accept`, prefers OpenMetrics to Prometheus' own text. A Prometheus does. */
+/** Tells whether a scraper, by its header `accept`, prefers OpenMetrics to Prometheus' own text. A Prometheus does. */
 export function prefersOpenMetrics(accept = ''): boolean {
   const quality = qualityOf(accept, 'application/openmetrics-text')
   return quality > 0 && quality >= qualityOf(accept, 'text/plain')
@@ -20,8 +20,8 @@ function qualityOf(accept: string, type: string): number {
 }
 
 /**
- * Prometheus' text as OpenMetrics: each series keeps its name, so that dashboards work with both. A counter there has a name that
- * ends with `_total`; Triton's do not, and have no type.
+ * Converts Prometheus' text to OpenMetrics: each series keeps its name, so that dashboards work with both. A counter there has a
+ * name that ends with `_total`; Triton's do not, and have no type.
  *
  * @param text - of format 0.0.4, `# HELP` before `# TYPE` of each family; exemplars at the ends of its lines stay.
  * @see OpenMetrics 1.0.0, text format

@@ -34,9 +34,9 @@ interface VersionSeries {
 }
 
 /**
- * The histogram `tutti_request_seconds`: how long requests of clients take from end to end, by their outcome. Series are bounded by what
- * is served, because clients write any name: one that was never served here counts under none, and what is served no longer is dropped
- * once nobody asks for it.
+ * The histogram `tutti_request_seconds`: how long requests of clients take from end to end, by their outcome. Series are bounded
+ * by what is served, because clients write any name: one that was never served here counts under none, and what is served no
+ * longer is dropped once nobody asks for it.
  */
 export class RequestSeconds {
   readonly #isServed: (model: string, version: string) => boolean
@@ -80,7 +80,7 @@ export class RequestSeconds {
     }
   }
 
-  /** The name, or '' for one that was never served. */
+  /** Returns the name, or '' for one that was never served. */
   #known(model: string): string {
     return model === '' || this.#models.has(model) || this.#isServed(model, '') ? model : ''
   }

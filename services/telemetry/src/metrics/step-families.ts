@@ -8,7 +8,7 @@ const PARTS = [
   ['compute', 'Time that a step took to compute'],
 ] as const
 
-/** The histograms of all steps as Prometheus families. */
+/** Returns the histograms of all steps as Prometheus families. */
 export function stepFamilies({ steps }: StepHistograms): readonly MetricFamily[] {
   return PARTS.map(([part, help]) => ({
     name: `tutti_step_${part}_seconds`,

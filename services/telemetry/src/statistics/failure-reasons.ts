@@ -16,7 +16,7 @@ const REASON_OF_FAILURE: Readonly<Partial<Record<Reason, FailureReason>>> = {
   RESPONSE_INVALID: 'BACKEND',
 }
 
-/** The failure metric's reason for an error of a model; an ensemble's own failures are always OTHER. */
+/** Returns the failure metric's reason for an error of a model; an ensemble's own failures are always OTHER. */
 export function toFailureReason(error: ServeError): FailureReason {
   return REASON_OF_FAILURE[error.reason] ?? 'OTHER'
 }

@@ -109,7 +109,7 @@ export class StatisticsRecorder implements RequestObserver, RequestWatch {
     return this.#failures[reason]
   }
 
-  /** The statistics of this moment. */
+  /** Returns the statistics of this moment. */
   snapshot(): ModelStatistics {
     return toModelStatistics(this, this.#recorded)
   }
@@ -120,7 +120,7 @@ class DurationSum {
   count = 0
   ns = 0
 
-  /** A clock that steps back must not take time away. */
+  /** Adds a duration. A clock that steps back takes no time away. */
   add(ns: number): void {
     this.count += 1
     if (ns > 0) this.ns += Math.round(ns)
@@ -169,7 +169,7 @@ export class StepHistograms {
     return [...this.#steps.values()]
   }
 
-  /** The step's series appear, at 0, unless they are there. */
+  /** Adds the step's series, at 0, unless they are there. */
   add(labels: StepLabels): Step {
     const key = stepKey(labels)
     const known = this.#steps.get(key)
@@ -185,7 +185,7 @@ export class StepHistograms {
   }
 }
 
-/** A line break occurs in no name, so that the parts cannot run into one another. */
+/** Builds the key of a step. A line break occurs in no name, so that the parts stay apart. */
 function stepKey({ ensemble, step, model }: StepLabels): string {
   return `${ensemble}\n${step}\n${model}`
 }

@@ -63,7 +63,7 @@ function invalid(text: string): ServeError {
   return new ServeError('INVALID_PARAMETER', text)
 }
 
-/** All settings by their names in the protocol, in Triton's order. @param model - '' for all. */
+/** Returns all settings by their names in the protocol, in Triton's order. @param model - '' for all. */
 export function writtenTraceSettings(
   settings: TraceSettings,
   model: string,

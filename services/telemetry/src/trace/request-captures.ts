@@ -92,7 +92,7 @@ export class RequestCaptures implements RequestObserver {
     return { seen, caught }
   }
 
-  /** A page waits no more, unless it waits in another turn by now. */
+  /** Ends the wait of a page, unless it waits in another turn by now. */
   stop(page: string, turn: string): void {
     if (this.#captures.get(page)?.turn === turn) this.#captures.delete(page)
     this.#update()

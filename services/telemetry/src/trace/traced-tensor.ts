@@ -12,8 +12,8 @@ const MAX_ELEMENTS = 4096
 const MAX_TEXT_BYTES = 256
 
 /**
- * A tensor as a trace has it. Data is cut after `MAX_ELEMENTS`, with `...` at the end. It may be anything, as nobody has checked it
- * yet: elements that are cut short are left out.
+ * Converts a tensor for a trace. Data is cut after `MAX_ELEMENTS`, with `...` at the end. It may be anything, as nobody has
+ * checked it yet: elements that are cut short are left out.
  */
 export function tracedTensor({ name, datatype, shape, data }: NamedTensor) {
   const isCut = elementCount(shape) > MAX_ELEMENTS

@@ -216,7 +216,7 @@ export class ArrivingResponses {
   }
 }
 
-/** The response for the reader. */
+/** Makes the response for the reader. */
 function toStepResponse({ message, bytes }: ArrivingResponse): StepResponse {
   const { index, final, outputs, parameters, times } = message
   return {

@@ -158,7 +158,10 @@ export class OutgoingCalls {
     return [...this.#calls.values()].filter(({ to }) => to === member)
   }
 
-  /** An answer to a call that has ended: its replica should know. Numbers that were never ours are a stranger's. */
+  /**
+   * Handles an answer to a call that has ended: its replica should know. A number that this member never gave comes from a
+   * stranger.
+   */
   #onUnknown(message: Message): void {
     if (message.type !== 'response' && message.type !== 'accepted') return
     const { send, incomingTransfers } = this.#context

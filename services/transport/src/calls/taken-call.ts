@@ -76,7 +76,10 @@ export class TakenCall {
     this.#heardAt = now
   }
 
-  /** Starts the execution, or waits for inputs. Accepts at once only if the caller waits for credits: else the response says it, or the next tick. */
+  /**
+   * Starts the execution, or waits for inputs. Accepts at once only if the caller waits for credits: else the response says it,
+   * or the next tick.
+   */
   begin(now: number): void {
     if (this.#missing === 0) {
       this.#start(now)
@@ -228,7 +231,7 @@ export class TakenCall {
     this.#refuse(now, notExecuted(self, this.envelope, why))
   }
 
-  /** The time is over: a running execution is told, one that has not begun never does. */
+  /** Expires the call: a running execution is told, one that has not begun never begins. */
   #expire(now: number): void {
     if (this.#abort.signal.aborted || this.answer.hasFinal) return
     const text = "the request's time is over"

@@ -65,7 +65,7 @@ function listen(server: Server, at: { path: string } | HostPort, where: string):
 /** Bytes of the name of a socket in its directory. */
 export const SOCKET_NAME_BYTES = '0123456789abcdef.sock'.length
 
-/** A path has at most 107 bytes, so it is not the member's id. */
+/** Opens the directory of the socket. A path has at most 107 bytes, so it does not contain the member's id. */
 async function openDirectory(directory: string, member: string): Promise<string> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -80,7 +80,7 @@ async function openDirectory(directory: string, member: string): Promise<string>
   return join(directory, `${name}.sock`)
 }
 
-/** Others must be able neither to connect nor to put another socket in the place of ours. */
+/** Checks that other users can neither connect nor replace our socket. */
 function checkDirectory(directory: string): void {
   const { uid, mode } = statSync(directory)
   const own = process.getuid?.()

@@ -30,7 +30,10 @@ export type EndpointState = Omit<OwnState, 'transports' | 'unaskedBytes' | 'dire
 export interface MemberListener {
   heard(heartbeat: Heartbeat, what: Novelty): void
   suspected(member: string, isSuspect: boolean): void
-  /** Called when a member has left or is dead. @param endCalls - fails what is in flight there; call it once, when nothing new goes there. */
+  /**
+   * Called when a member has left or is dead. @param endCalls - fails what is in flight there; call it once, when nothing new
+   * goes there.
+   */
   gone(member: string, error: ServeError, endCalls: () => void): void
 }
 
@@ -56,12 +59,12 @@ export interface EndpointOptions {
   readonly answer: AnswerQuestion
 }
 
-/** A drain ends when the last call is done; how late that is noticed. */
+/** Time between two looks at whether a drain has ended: it ends when the last call is done. */
 const IDLE_CHECK_MS = 10
 
 /**
- * A member on the broker, whatever its role: puts its parts together, drives those without a clock, and tells the calls what becomes
- * of connections and of other members.
+ * A member on the broker, whatever its role: puts its parts together, drives those without a clock, and tells the calls what
+ * becomes of connections and of other members.
  */
 export class Endpoint {
   readonly link: BrokerLink
@@ -280,7 +283,7 @@ export class Endpoint {
     this.#role.listener.heard(heartbeat, what)
   }
 
-  /** The broker does not know it. One with a direct connection may be cut off from the broker only. */
+  /** Notes a member that the broker does not know. One with a direct connection may be cut off from the broker only. */
   #absent(member: string | undefined): void {
     if (member === undefined || this.#isDirect(member)) return
     this.members.membership.unreachable(member)

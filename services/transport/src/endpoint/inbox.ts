@@ -13,8 +13,8 @@ export interface InboxListener {
 }
 
 /**
- * The subjects on which answers to this member come. The last two tokens say to what: the offer of a call, or a message to a member. A member
- * answers nothing but pings; all else is the broker's word that there is no responder.
+ * The subjects on which answers to this member come. The last two tokens say to what: the offer of a call, or a message to a
+ * member. A member answers nothing but pings; all else is the broker's word that there is no responder.
  */
 export class Inbox {
   readonly #root: string
@@ -36,7 +36,10 @@ export class Inbox {
     link.publish(subjects.ping(member), EMPTY, `${this.#root}.peer.${encodeToken(member)}`)
   }
 
-  /** A reply that is no member's inbox is a stranger's: it would make us speak where we do not mean to. */
+  /**
+   * Answers a ping, but only to the inbox of a member: any other reply subject is a stranger's, to which this member must not
+   * publish.
+   */
   #answerPing(reply: string | undefined): void {
     const { link, subjects } = this.#context
     const [prefix] = subjects.all.split('>')

@@ -28,8 +28,8 @@ export interface MemberCallsContext extends MemberContext, QuestionContext {
 }
 
 /**
- * The calls that a member makes and those that it answers, envelopes and questions alike. Every member has both sides: a router calls
- * steps, and is called by them for their models.
+ * The calls that a member makes and those that it answers, envelopes and questions alike. Every member has both sides: a router
+ * calls steps, and is called by them for their models.
  */
 export class MemberCalls implements MemberQuestions {
   readonly outgoingCalls: OutgoingCalls
@@ -81,7 +81,10 @@ export class MemberCalls implements MemberQuestions {
     }
   }
 
-  /** Work is taken only of whom we would notice going: what it holds here is let go then. */
+  /**
+   * Tells whether this member would notice that the caller is gone. Only then it takes work, because it must free what a gone
+   * caller holds.
+   */
   #watches(offer: Offer): boolean {
     const { from } = offer
     if (this.#watched.has(from)) return true
@@ -119,7 +122,9 @@ export class MemberCalls implements MemberQuestions {
     this.incomingCalls.tick(now)
   }
 
-  /** Ends all calls. Those from here last: who called learns from the farewell that its call is lost, not what failed below it. */
+  /**
+   * Ends all calls. Those from here last: who called learns from the farewell that its call is lost, not what failed below it.
+   */
   close(why: string): void {
     const now = this.#context.clock.now()
     this.incomingCalls.drain()
@@ -128,7 +133,7 @@ export class MemberCalls implements MemberQuestions {
     this.outgoingCalls.sayDone()
   }
 
-  /** By the time that the broker answers, it has reported every offer that had no responder. */
+  /** Decides about offers once the broker has answered: by then it has reported every offer that had no responder. */
   async #decide(undecided: readonly number[]): Promise<void> {
     const { clock, link } = this.#context
     // Without the broker the calls have failed by themselves.
@@ -200,7 +205,7 @@ export class MemberCalls implements MemberQuestions {
   }
 }
 
-/** A message cannot hold more or fewer tensors than its envelope names. */
+/** Joins headers and tensors. A message cannot hold more or fewer tensors than its envelope names. */
 function toTensors(headers: Envelope['inputs'], tensors: readonly Uint8Array[]): NamedTensor[] {
   return headers.map(({ name, datatype, shape }, i) => {
     return { name, datatype, shape, data: tensors[i] ?? new Uint8Array() }

@@ -165,7 +165,7 @@ class CallingEndpoint implements RouterEndpoint {
   }
 }
 
-/** An answer can come from anybody who may publish here; the next heartbeat names the member's own. */
+/** Checks a description. An answer can come from anybody who may publish here; the member's next heartbeat names the true one. */
 function checkDescription(endpoint: Endpoint, member: string, description: unknown): void {
   const named = endpoint.members.membership.latest(member)?.description
   if (named === descriptionDigest(description)) return

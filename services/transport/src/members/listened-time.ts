@@ -4,8 +4,8 @@ export const TICK_MS = 100
 const LATE_TICKS = 2
 
 /**
- * The time in which this process has listened to others, by which their silence is measured. Where it stood still or hardly ran,
- * what others said may lie unread, and those on the same busy machine ran no better.
+ * The time in which this process has listened to others, by which their silence is measured. While this process stood still or
+ * hardly ran, messages of others may lie unread, and members on the same busy machine ran no better.
  */
 export class ListenedTime {
   #listenedMs = 0

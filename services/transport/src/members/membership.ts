@@ -16,7 +16,9 @@ export type MembershipSettings = Pick<
 /** How a member went: `left` after it said farewell, the last of all that it said; `dead` if it is no longer heard. */
 export type Departure = 'left' | 'dead'
 
-/** How a heartbeat differs from the member's last: there was none, it says something else of the member, or at most another load. */
+/**
+ * How a heartbeat differs from the member's last: there was none, it says something else of the member, or at most another load.
+ */
 export type Novelty = 'new' | 'changed' | 'load'
 
 /** The receiver of changes in the state of other members. */
@@ -132,7 +134,10 @@ export class Membership {
     for (const presence of this.#members.values()) presence.heardAt = this.#now
   }
 
-  /** Suspects members that have been silent, and counts as dead those that were silent longer. @param now - ListenedTime's, in milliseconds. */
+  /**
+   * Suspects members that have been silent, and counts as dead those that were silent longer. @param now - ListenedTime's, in
+   * milliseconds.
+   */
   tick(now: number): void {
     const { heartbeatMs, deadAfterMs } = this.#settings
     this.#now = now
@@ -182,7 +187,7 @@ function revisionsOf(heartbeat: Heartbeat | undefined): number {
   return heartbeat?.revisions.length ?? 0
 }
 
-/** The last heartbeat of a member that closes in order: it is draining and serves nothing. */
+/** Tells whether a heartbeat is the last of a member that closes in order: it is draining and serves nothing. */
 function isFarewell(heartbeat: SentHeartbeat): boolean {
   const { draining, inFlight, freeSlots, revisions, transports } = heartbeat
   return (

@@ -50,7 +50,7 @@ function withoutSecret(server: string): string {
   return server.replace(/^([a-z]*:\/\/)?.*@/, '$1[redacted]@')
 }
 
-/** One way to sign in; two would leave it to chance which one counts. */
+/** Checks that there is one way to sign in at most: of two, chance would decide which one counts. */
 function checkWays(broker: BrokerOptions, { name, refusal }: BrokerNaming): void {
   const [first, second] = WAYS.filter((way) => broker[way] !== undefined)
   if (first === undefined || second === undefined) return

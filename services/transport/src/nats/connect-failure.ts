@@ -73,7 +73,7 @@ const WORDS: Readonly<Record<string, (failure: Failure) => string>> = {
       : clientUntrusted({ broker, ...failure }),
 }
 
-/** How the client signs in, without any secret. */
+/** Describes how the client signs in, without any secret. */
 function signedInAs(broker: BrokerOptions): string {
   if (broker.user !== undefined) return `user "${broker.user}" with this password`
   if (broker.token !== undefined) return 'this token'

@@ -12,7 +12,7 @@ import { type PlaceMessage, protocolError, WireParser } from './wire-parser.ts'
 
 const DEFAULT_PORT = 4222
 const CRLF = Buffer.from('\r\n')
-/** A smaller message is one write: copying it costs less than the pieces would. */
+/** Size below which a message is one write: copying it costs less than writing its pieces. */
 const COPIED_BYTES = 8192
 
 /** A message to the broker. */
@@ -53,8 +53,8 @@ interface ServerInfo {
 }
 
 /**
- * Connects and signs in. A client of our own: it reads each message straight to its place and copies none that is large, where the
- * library `nats` copies twice each way and makes some promises for each.
+ * Connects and signs in. A client of our own: it reads each message straight to its place and copies none that is large, where
+ * the library `nats` copies twice each way and makes some promises for each.
  *
  * @throws an error that `describeConnectFailure` knows.
  */
@@ -266,7 +266,7 @@ function settlers() {
   }
 }
 
-/** `checkBrokerOptions` has seen it. */
+/** Parses an address that `checkBrokerOptions` has checked. */
 function toAddress(server: string): { readonly host: string; readonly port: number } {
   if (!URL.canParse(server)) throw bug(`"${server}" is no address of a server`)
   const { hostname, port } = new URL(server)

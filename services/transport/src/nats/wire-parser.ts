@@ -90,14 +90,14 @@ export class WireParser {
     } else if (line !== '+OK') throw protocolError('a line is none of a NATS server')
   }
 
-  /** `HMSG subject sid [reply] headers size`, and the size is that of both. */
+  /** Reads `HMSG subject sid [reply] headers size`; the size is that of headers and payload. */
   #announceHeaders(words: string[]): void {
     const [text = ''] = words.splice(-2, 1)
     if (!DIGITS.test(text)) throw protocolError('a message has no size of its headers')
     this.#announce(words, Number(text))
   }
 
-  /** `MSG subject sid [reply] size` @param headerBytes - of the size. */
+  /** Reads `MSG subject sid [reply] size`. @param headerBytes - part of the size. */
   #announce([, subject = '', sid = '', ...rest]: readonly string[], headerBytes: number): void {
     const text = rest.at(-1) ?? ''
     const isWhole = rest.length === 1 || rest.length === 2

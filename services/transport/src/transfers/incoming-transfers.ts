@@ -55,8 +55,8 @@ interface Sender {
 const MOST_EARLY = 1024
 
 /**
- * Puts transfers together, each in one buffer of its own. Grants credits so that the bytes under way stay within the bounds
- * for each sender and for all; asks once for what does not come. Chunks that are beyond the credit or there already change nothing.
+ * Puts transfers together, each in one buffer of its own. Grants credits so that the bytes under way stay within the bounds for
+ * each sender and for all; asks once for what does not come. Chunks that are beyond the credit or there already change nothing.
  * What comes unasked has a part of both bounds, and memory within it also before its message is here.
  */
 export class IncomingTransfers {
@@ -99,7 +99,9 @@ export class IncomingTransfers {
     return this.#senders.get(from)?.transfers.has(transfer) ?? false
   }
 
-  /** Expects transfers of one call. @returns the first credits, which the caller of this sends; further ones are sent from here. */
+  /**
+   * Expects transfers of one call. @returns the first credits, which the caller of this sends; further ones are sent from here.
+   */
   open(now: number, announced: readonly AnnouncedTransfer[]): TransferCredit[] {
     const first = announced[0]
     if (first === undefined) return []
@@ -125,7 +127,7 @@ export class IncomingTransfers {
     return grown.filter((one) => opened.includes(one)).map(toCredit)
   }
 
-  /** The early transfer that the message is about, or a new one. */
+  /** Adopts the early transfer that the message is about, or makes a new one. */
   #adopt(one: AnnouncedTransfer): Incoming {
     const { from, transfer, size, isUnasked = false } = one
     const early = this.#early.get(earlyKey(from, transfer))
@@ -271,7 +273,7 @@ export class IncomingTransfers {
     }
   }
 
-  /** Either a chunk or our credit was lost, so both are sent again. */
+  /** Asks again: either a chunk or our credit was lost, so both are sent again. */
   #askAgain(now: number, incoming: Incoming): void {
     this.#sayCredits([incoming])
     this.#askForRest(now, incoming)
@@ -297,7 +299,10 @@ export class IncomingTransfers {
     if (sender.transfers.size === 0) this.#senders.delete(incoming.from)
   }
 
-  /** A piece each in turn, so that a small tensor does not wait for a large one. @returns those that may send more. */
+  /**
+   * Grants each transfer a piece in turn, so that a small tensor does not wait for a large one. @returns transfers that may send
+   * more.
+   */
   #grant(now: number, sender: Sender): Incoming[] {
     const { creditBytes, creditTotalBytes, wholeLimitBytes, chunkBytes } = this.#settings
     const total = creditTotalBytes - this.#unasked.inUse

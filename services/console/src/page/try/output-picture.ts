@@ -55,7 +55,7 @@ function toRgba(
   return rgba
 }
 
-/** 0 to 255 or 0 to 1 where all values are in it, otherwise from the least to the greatest. */
+/** Finds the range of values: 0 to 255 or 0 to 1 if all values are within, else from the least to the greatest. */
 function rangeOf(values: Float64Array, datatype: string): readonly [number, number] {
   if (datatype === 'UINT8') return [0, 255]
   let [least, most] = [Infinity, -Infinity]

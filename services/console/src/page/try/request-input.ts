@@ -78,7 +78,7 @@ export function toRequestInput(declared: Tensor, draft: Draft): RequestInput | u
   return { name, datatype, ...made }
 }
 
-/** JSON; for BYTES, any other text is an element as it stands. */
+/** Reads JSON; for BYTES, any other text is an element as it stands. */
 function fromText({ name, shape }: Tensor, datatype: Datatype, text: string): Made {
   const value = parseJson(text)
   if (datatype === 'BYTES' && !isTexts(value)) {
@@ -171,7 +171,7 @@ function sourceOf({ name }: DraftFile): InputFile {
   return { file: name, skip: 0, isElement: false, isMade: false }
 }
 
-/** Names of tensors may have anything in them, those of files not; two names are never one file. */
+/** Names a file for a tensor. A tensor's name may have any characters, a file's not; two names are never one file. */
 function madeFile(name: string): InputFile {
   const file = name.replace(/[^\w.-]/gu, (one) =>
     [...new TextEncoder().encode(one)]
