@@ -78,7 +78,7 @@ export class AccountTenancy {
   readonly #told = new Map<string, string>()
   /** The next public key of a rotation, once the servers were told. */
   #learned: string | undefined
-  /** Accounts that were made before: signing is slow. Of one set of keys, by the owner's name. */
+  /** Accounts that were made with the present keys, by the owner's name. They are kept because signing is slow. */
   #made: ReadonlyMap<string, TenantAccount> = new Map()
   #madeOf = ''
   #link: SystemLink | undefined

@@ -282,11 +282,11 @@ function copyOf({ parts }: RunInput, copies: ArrayBuffer[], pool: BufferPool): U
   return copy
 }
 
-/** Time up to which a run is short, which the way to a thread and back costs too, ... */
+/** Time up to which every run is short: the way to a thread and back costs as much. */
 const SHORT_NS = 20_000
 /**
- * ... or as many times the time in which its inputs were put in place: all is slow where requests are so seldom that caches are
- * cold.
+ * Factor from the time in which a run's inputs were put in place to the time up to which the run is short. Everything is slow
+ * where requests are so rare that caches are cold.
  */
 const SHORT_INPUTS = 3
 /** A model whose runs take up to this time on a thread that has slept is tried here. */

@@ -64,7 +64,7 @@ export async function inflateMessage(message: Buffer, o: InflateOptions): Promis
 }
 
 /**
- * Finds the size that the message says of itself, as far as it can be true. The inflated message is right even where it is not.
+ * Finds the size that a compressed message states, if it can be true. A wrong one costs time, but the inflated message is right.
  */
 function likelySize(message: Buffer, encoding: string): number {
   const { byteLength } = message

@@ -99,7 +99,7 @@ function readDirect(direct: unknown): Pick<Heartbeat, 'direct'> {
   return { direct: { address: text(direct, 'address'), key: text(direct, 'key') } }
 }
 
-/** Fields that another version may say in another way. */
+/** Values in place of fields that another version of the protocol may write differently. */
 const UNREAD: Fields = {
   sequence: 0,
   description: '',

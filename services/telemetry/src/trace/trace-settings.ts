@@ -21,7 +21,7 @@ export type TraceChanges = { readonly [K in keyof TraceValues]?: TraceValues[K] 
 class Values {
   readonly #parent: Values | undefined
   readonly #own: { -readonly [K in keyof TraceValues]?: TraceValues[K] | undefined }
-  /** Requests since this one's rate was set. */
+  /** Number of requests since the rate of these settings was set. */
   #seen = 0
 
   constructor(own: Partial<TraceValues>, parent?: Values) {
