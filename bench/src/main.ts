@@ -7,9 +7,9 @@ import { benchCompare } from './compare.ts'
 import { benchConsole } from './console.ts'
 import { benchEdges } from './edges.ts'
 import { benchEnsemble } from './ensemble.ts'
+import { benchFraming } from './framing.ts'
 import { benchGrowth } from './growth.ts'
 import { findLosses, type History, type Ratios, record } from './history.ts'
-import { benchHttp2 } from './http2.ts'
 import { benchIdle } from './idle.ts'
 import { benchInterpreters } from './interpreters.ts'
 import { benchMemory } from './memory.ts'
@@ -30,7 +30,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   memory: benchMemory,
   idle: benchIdle,
   edges: benchEdges,
-  http2: benchHttp2,
+  framing: benchFraming,
   processes: benchProcesses,
   replicas: benchReplicas,
   operator: benchOperator,

@@ -131,12 +131,13 @@ export function startProgram(
   return start([...args, ...ALL_LISTENERS], o.nodeFlags ?? [], o.env)
 }
 
-/** Starts a server that gives back what came, on our HTTP/2 or on that of Node. Both run as our servers do. */
-export function startHttp2Server(
+/** Starts a server that gives back what came, on our framing or on Node's. Both run as our servers do. */
+export function startFramingServer(
+  name: 'http1' | 'http2',
   kind: 'own' | 'node',
   nodeFlags: readonly string[],
 ): Promise<BenchServer> {
-  const file = fileURLToPath(new URL('./empty-http2-server.js', import.meta.url))
+  const file = fileURLToPath(new URL(`./empty-${name}-server.js`, import.meta.url))
   return start([file, kind], [...SERVING_FLAGS, ...nodeFlags])
 }
 

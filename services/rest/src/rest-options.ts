@@ -61,9 +61,9 @@ export interface RestServerOptions extends Partial<RestBounds> {
 export interface RestBounds extends ListenerBounds, JsonBounds {
   /** Bytes of one body, after decompression. */
   readonly maxInputBytes: number
-  /** Time from the first byte of a request to the last byte of its headers; checked every 5 s at least. */
+  /** Time from the first byte of a request to the last byte of its head; checked every 5 s at least. */
   readonly headersTimeoutMs: number
-  /** Time from the first byte of a request to its last. Must be at least `headersTimeoutMs`: Node swaps the two otherwise. */
+  /** Time from the first byte of a request to its last, which bounds its head too. */
   readonly requestTimeoutMs: number
   /** Time after which an idle connection is closed. */
   readonly keepAliveMs: number
