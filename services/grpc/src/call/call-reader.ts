@@ -46,7 +46,7 @@ export interface ReadProgress {
  * once the call pauses. While it is paused, HTTP/2 flow control holds its client up.
  */
 export class CallReader {
-  readonly #o: CallReaderOptions
+  readonly #options: CallReaderOptions
   readonly #splitter: MessageReader
   /**
    * The large tensors of the message that the receiver got last. For a call with one message the reader has them ended when the
@@ -65,7 +65,7 @@ export class CallReader {
   #heldTaken = 0
 
   constructor(o: CallReaderOptions) {
-    this.#o = o
+    this.#options = o
     this.#splitter = new MessageReader(o.maxMessageBytes, o.memory)
   }
 
@@ -91,7 +91,7 @@ export class CallReader {
    */
   add(piece: Buffer): void {
     if (this.#heldBytes > 0) this.#heldTaken += piece.byteLength
-    else this.#o.call.chargeRead(piece.byteLength)
+    else this.#options.call.chargeRead(piece.byteLength)
     this.#splitter.add(piece)
     this.#deliver()
     this.#splitter.keep()
@@ -119,7 +119,7 @@ export class CallReader {
   }
 
   #deliver(): void {
-    const { call } = this.#o
+    const { call } = this.#options
     try {
       while (!this.#isPaused && !this.#isInflating && !call.isOver) {
         const framed = this.#splitter.next()
@@ -137,7 +137,7 @@ export class CallReader {
    * the end is to come, and more than that counts as it comes.
    */
   #hold(): void {
-    const { call, stream } = this.#o
+    const { call, stream } = this.#options
     if (!call.mayIdle || this.#isEnded || call.isOver || this.#heldBytes > 0) return
     call.chargeRead(stream.windowBytes)
     this.#heldBytes = stream.windowBytes
@@ -146,7 +146,7 @@ export class CallReader {
 
   /** All that has come is read. */
   #atRest(): void {
-    const { call, stream, receiver } = this.#o
+    const { call, stream, receiver } = this.#options
     if (this.#heldBytes > 0) {
       call.chargeRead(this.#heldTaken - this.#heldBytes)
       this.#heldBytes = this.#heldTaken = 0
@@ -156,7 +156,7 @@ export class CallReader {
   }
 
   #read({ flags, message, apart }: FramedMessage): void {
-    const { call, receiver } = this.#o
+    const { call, receiver } = this.#options
     this.#messages += 1
     this.apart = apart
     if (flags === 0) {
@@ -173,7 +173,7 @@ export class CallReader {
   }
 
   async #inflate(compressed: Buffer): Promise<void> {
-    const { call, encoding, maxMessageBytes, receiver } = this.#o
+    const { call, encoding, maxMessageBytes, receiver } = this.#options
     this.#isInflating = true
     try {
       const message = await inflateMessage(compressed, {

@@ -55,7 +55,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   reading: AdmissionTicket
   /** Ticket of responses that the client has not taken yet; equal to `ticket` until `splitTicket`. */
   unread: AdmissionTicket
-  readonly #o: ServerCallOptions
+  readonly #options: ServerCallOptions
   /** The reader of all pieces from the first one that is not exactly one message; undefined before that. */
   reader: CallReader | undefined
   #receiver: MessageReceiver | undefined
@@ -70,7 +70,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   #onClose: (() => void) | undefined
 
   constructor(o: ServerCallOptions) {
-    this.#o = o
+    this.#options = o
     this.stream = o.stream
     this.answer = o.stream
     this.headers = o.stream.headers
@@ -81,7 +81,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   }
 
   get socket(): Socket {
-    return this.#o.socket
+    return this.#options.socket
   }
 
   /** Time of the clock, in ms, since which an answer or response waits for the client; undefined while none waits. */
@@ -116,7 +116,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   /** Begins a request of a stream. */
   openRequest(): ClientRequest {
-    return this.#o.requests.open(this.context.trace)
+    return this.#options.requests.open(this.context.trace)
   }
 
   /** Begins the one request of the call, which ends with the call's status. */
@@ -171,7 +171,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   #slowReader(receiver: MessageReceiver): CallReader {
     const encoding = this.headers['grpc-encoding'] ?? 'identity'
-    this.reader ??= new CallReader({ ...this.#o, call: this, receiver, encoding })
+    this.reader ??= new CallReader({ ...this.#options, call: this, receiver, encoding })
     return this.reader
   }
 
@@ -233,7 +233,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
 
   /** Sets `offeredAt` to now: a response waits for the client, or the client has taken one of several. */
   offer(): void {
-    if (!this.#isClosed) this.#offeredAt = this.#o.clock.now()
+    if (!this.#isClosed) this.#offeredAt = this.#options.clock.now()
   }
 
   /** Notes that the client has taken all responses so far. An answered stream still waits for the client to take its end. */
@@ -273,20 +273,23 @@ export class ServerCall implements StreamHandler, WaitingCall {
   }
 
   logFailure(error: ServeError, id: string): void {
-    this.#o.log.callFailed(String(this.headers[':path']), error, { id, trace: this.context.trace })
+    this.#options.log.callFailed(String(this.headers[':path']), error, {
+      id,
+      trace: this.context.trace,
+    })
   }
 
   /** Ends the call from outside, unless it was answered: deadline, overload, shutdown. Its work is told to stop. */
   fail(error: ServeError): void {
     if (this.isOver) return
     this.#answered()
-    this.#o.scope.cancel(error)
+    this.#options.scope.cancel(error)
     this.#sendError(error)
   }
 
   /** Resets the stream: its client takes nothing, so it could not be told why. */
   cutOff(error: ServeError): void {
-    this.#o.scope.cancel(error)
+    this.#options.scope.cancel(error)
     // Clients of gRPC read this code as RESOURCE_EXHAUSTED.
     this.stream.reset(ErrorCode.enhanceYourCalm)
   }
@@ -295,7 +298,7 @@ export class ServerCall implements StreamHandler, WaitingCall {
   endWaiting(error: ServeError): void {
     if (this.stream.hasResponded) {
       this.cutOff(error)
-      return endIfStuck(this.#o)
+      return endIfStuck(this.#options)
     }
     this.fail(error)
     this.#receiver = undefined
@@ -308,14 +311,14 @@ export class ServerCall implements StreamHandler, WaitingCall {
     this.#isClosed = true
     if (!this.#isAnswered) {
       const cancelled = new ServeError('CANCELLED', 'the client cancelled the request')
-      this.#o.scope.cancel(cancelled)
+      this.#options.scope.cancel(cancelled)
       this.#request?.left(this.context.deadlineAt, cancelled)
     }
-    this.#o.scope.close()
+    this.#options.scope.close()
     this.#closeTickets()
     this.reader?.close()
     this.#onClose?.()
-    this.#o.onClosed(this)
+    this.#options.onClosed(this)
   }
 
   #closeTickets(): void {

@@ -29,14 +29,14 @@ const LINGER_MS = 500
 /** The listening socket of a server and the connections that it accepted. */
 export class Connections {
   readonly #server: Server
-  readonly #o: ConnectionsOptions
+  readonly #options: ConnectionsOptions
   readonly #open = new Map<Socket, ServerConnection>()
   readonly #closed: Promise<unknown>
   #stopped: Promise<unknown> | undefined
 
   constructor(server: Server, o: ConnectionsOptions) {
     this.#server = server
-    this.#o = o
+    this.#options = o
     this.#closed = new Promise<void>((resolve) => server.once('close', resolve))
     const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
     server.on(event, (socket: Socket) => this.#accept(socket))
@@ -71,7 +71,7 @@ export class Connections {
 
   #accept(socket: Socket): void {
     if (socket instanceof TLSSocket && socket.alpnProtocol !== 'h2') return refuse(socket)
-    const { calls, http2, clock } = this.#o
+    const { calls, http2, clock } = this.#options
     const connection = openConnection(socket, {
       ...http2,
       handler: {
@@ -79,7 +79,7 @@ export class Connections {
         pinged: () => onPing(),
       },
     })
-    const onPing = liveBy(this.#o, {
+    const onPing = liveBy(this.#options, {
       connection,
       socket,
       clock,
@@ -92,7 +92,7 @@ export class Connections {
   /** The connections on which a request is in work. */
   #busy(): Set<string> {
     const names = new Set<string>()
-    for (const { ticket, socket } of this.#o.calls) {
+    for (const { ticket, socket } of this.#options.calls) {
       if (ticket.hasPlace) names.add(connectionName(socket))
     }
     return names

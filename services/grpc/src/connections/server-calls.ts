@@ -48,7 +48,7 @@ export interface ServerCallsOptions {
 
 /** All calls of one server that are not over. */
 export class ServerCalls implements Iterable<ServerCall> {
-  readonly #o: ServerCallsOptions
+  readonly #options: ServerCallsOptions
   readonly #methods: ReadonlyMap<string | undefined, Method>
   /** In no order: no Set, as docs/decisions/no-sets-of-requests.md says. */
   readonly #calls: ServerCall[] = []
@@ -58,7 +58,7 @@ export class ServerCalls implements Iterable<ServerCall> {
   #isStopping = false
 
   constructor(o: ServerCallsOptions) {
-    this.#o = o
+    this.#options = o
     this.#pools = {
       request: o.admission,
       control: new Admission(CONTROL_BOUNDS, undefined, o.admission.ended),
@@ -78,7 +78,8 @@ export class ServerCalls implements Iterable<ServerCall> {
       const path = headers[':path']
       method = this.#methods.get(path)
       const selected =
-        this.#o.select?.({ headers, path, group: method?.group, socket }) ?? this.#o.backend
+        this.#options.select?.({ headers, path, group: method?.group, socket }) ??
+        this.#options.backend
       const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
       if (method === undefined) throw unknownMethod(path)
       const call = this.#open({ stream, socket, backend }, method)
@@ -87,7 +88,8 @@ export class ServerCalls implements Iterable<ServerCall> {
     } catch (thrown) {
       const error = ServeError.from(thrown)
       respondOnlyTrailers(stream, error)
-      if (method?.group === 'inference') this.#o.requests.open(readTrace(headers)).ended(error)
+      if (method?.group === 'inference')
+        this.#options.requests.open(readTrace(headers)).ended(error)
     }
   };
 
@@ -109,7 +111,7 @@ export class ServerCalls implements Iterable<ServerCall> {
 
   #open(of: Pick<ServerCall, 'stream' | 'socket' | 'backend'>, method: Method): ServerCall {
     const { headers } = of.stream
-    const { clock, admission, maxMessageBytes, requests, log } = this.#o
+    const { clock, admission, maxMessageBytes, requests, log } = this.#options
     const timeout = headers['grpc-timeout']
     const ticket = this.#pools[method.admission].open(of.socket, of.backend.share)
     const scope = openCallScope({

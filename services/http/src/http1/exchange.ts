@@ -206,7 +206,7 @@ export class Exchange {
   #headText({ status, headers }: AnswerHead, framing: string): string {
     const text = `${formatStatus(status)}${this.#fields}${formatFields(headers)}`
     this.#hasAnswered = true
-    // Of a body that nobody reads no more is kept.
+    // Pieces that nobody has read by now are not kept.
     this.#early = []
     return `${text}${formatDate()}${this.#connection.endingFields()}${framing}\r\n`
   }

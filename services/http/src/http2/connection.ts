@@ -43,7 +43,7 @@ const PING_BYTES = 8
 
 /** The server's end of one HTTP/2 connection, without a socket. @see RFC 9113 */
 export class ServerConnection {
-  readonly #o: ConnectionOptions
+  readonly #options: ConnectionOptions
   readonly #reader: FrameReader
   readonly #sender: Sender
   readonly #streams: Streams
@@ -57,7 +57,7 @@ export class ServerConnection {
   readonly #pings: (() => void)[] = []
 
   constructor(o: ConnectionOptions) {
-    this.#o = o
+    this.#options = o
     const budget = (this.#budget = new FrameBudget(o, o.now))
     this.#sender = new Sender({
       sink: o.sink,
@@ -151,7 +151,7 @@ export class ServerConnection {
   /** Ends all streams and destroys the socket, without a word to the client. */
   destroy(): void {
     this.close()
-    this.#o.sink.destroy()
+    this.#options.sink.destroy()
   }
 
   /** Ends all streams of a connection that is gone. Bytes that have not gone to the socket are lost. */
@@ -184,7 +184,7 @@ export class ServerConnection {
     this.#goaway(code, text)
     this.#streams.close()
     this.#sender.finish()
-    this.#o.sink.endSoon()
+    this.#options.sink.endSoon()
   }
 
   #begin(header: FrameHeader): void {
@@ -296,7 +296,7 @@ export class ServerConnection {
     if (flags & Flag.ack) return this.#onPong()
     this.#budget.countUseless()
     this.#sender.control(pingFrame(payload, true))
-    this.#o.handler.pinged?.()
+    this.#options.handler.pinged?.()
   }
 
   #onPong(): void {

@@ -55,7 +55,7 @@ const NO_TABLE = 0x20
  * the socket has taken it. Bodies go out as far as the client's windows allow, and streams take turns.
  */
 export class Sender implements StreamSender {
-  readonly #o: SenderOptions
+  readonly #options: SenderOptions
   /** Whole frames, and what they end with. */
   #pieces: Uint8Array[] = []
   #bytes = 0
@@ -84,7 +84,7 @@ export class Sender implements StreamSender {
   maxFrameBytes = LEAST_MAX_FRAME_BYTES
 
   constructor(o: SenderOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Sends a whole frame, which does not count in the windows. */
@@ -92,7 +92,7 @@ export class Sender implements StreamSender {
     const at = this.#room(frame.byteLength)
     this.#stage.set(frame, at)
     this.#controls += 1
-    if (this.#controls > MAX_CONTROL_FRAMES) this.#o.onOverflow()
+    if (this.#controls > MAX_CONTROL_FRAMES) this.#options.onOverflow()
   }
 
   reset(streamId: number, code: ErrorCode): void {
@@ -122,7 +122,7 @@ export class Sender implements StreamSender {
     if (isSmall && length <= stream.sendWindow && length <= this.#window) {
       this.#data(stream, bytes)
       outgoing.sent = length
-      this.#o.onWhole()
+      this.#options.onWhole()
       this.#finish(outgoing)
       if (taken !== undefined) this.#taken.push(taken)
       return
@@ -199,7 +199,7 @@ export class Sender implements StreamSender {
     }
     this.#cut()
     if (this.#bytes > 0) this.#write()
-    else if (this.#isEnding) this.#o.sink.end()
+    else if (this.#isEnding) this.#options.sink.end()
   }
 
   #write(): void {
@@ -214,7 +214,7 @@ export class Sender implements StreamSender {
     this.#bytes = 0
     this.#controls = 0
     this.#isWriting = true
-    this.#o.sink.write(pieces, () => {
+    this.#options.sink.write(pieces, () => {
       if (this.#isClosed) return
       this.#isWriting = false
       this.#overSoon = []
@@ -245,7 +245,7 @@ export class Sender implements StreamSender {
     }
     if (length === left) {
       stream.queue.shift()
-      this.#o.onWhole()
+      this.#options.onWhole()
       this.#finish(outgoing)
       if (outgoing.taken !== undefined) this.#taken.push(outgoing.taken)
     }
@@ -283,7 +283,7 @@ export class Sender implements StreamSender {
     stream.sentBytes += length
     this.#window -= length
     this.#frame({ length, type: Type.data, flags: 0, streamId: stream.id }, bytes)
-    this.#o.onData(length)
+    this.#options.onData(length)
   }
 
   #frame(header: Parameters<typeof putFrameHeader>[2], payload: Uint8Array): void {

@@ -29,7 +29,7 @@ export interface StreamsOptions {
 
 /** Streams of one connection. It keeps the open ones and applies frames to them. */
 export class Streams implements StreamOwner {
-  readonly #o: StreamsOptions
+  readonly #options: StreamsOptions
   readonly #headers = new HeaderReader()
   readonly #open = new OpenStreams()
   readonly #over = new ClosedStreams()
@@ -46,16 +46,16 @@ export class Streams implements StreamOwner {
   isStopping = false
 
   constructor(o: StreamsOptions) {
-    this.#o = o
+    this.#options = o
     this.#receiveWindow = this.#initialReceiveWindow
   }
 
   get sender(): Sender {
-    return this.#o.sender
+    return this.#options.sender
   }
 
   get windowBytes(): number {
-    return this.#o.bounds.windowBytes
+    return this.#options.bounds.windowBytes
   }
 
   /** True once the client has confirmed our settings, and so knows our bounds. */
@@ -100,7 +100,7 @@ export class Streams implements StreamOwner {
   setInitialWindow(bytes: number): void {
     const more = bytes - this.#initialSendWindow
     if (more === 0) return
-    this.#o.budget.countMoved(this.#open.size)
+    this.#options.budget.countMoved(this.#open.size)
     this.#initialSendWindow = bytes
     for (const stream of this.#open) {
       if (this.sender.widenStream(stream, more)) continue
@@ -118,7 +118,7 @@ export class Streams implements StreamOwner {
 
   /** Begins a DATA frame. Its length with padding counts in the windows. @throws ConnectionError */
   beginData({ flags, streamId, length }: FrameHeader): void {
-    const { budget } = this.#o
+    const { budget } = this.#options
     this.#requireOpened(streamId)
     if (length > this.#receiveWindow) {
       throw new ConnectionError(ErrorCode.flowControlError, 'more bytes than the window allows')
@@ -156,11 +156,11 @@ export class Streams implements StreamOwner {
   reset(streamId: number): void {
     this.#requireOpened(streamId)
     const stream = this.#open.find(streamId)
-    if (stream === undefined) return this.#o.budget.countUseless()
+    if (stream === undefined) return this.#options.budget.countUseless()
     // Nothing of it is left on its way.
     stream.hasEnded = true
     stream.close()
-    this.#o.budget.countReset()
+    this.#options.budget.countReset()
   }
 
   /** Widens the send window of a stream. @throws ConnectionError */
@@ -184,11 +184,11 @@ export class Streams implements StreamOwner {
   /** Frees the place of a stream whose last frame has gone. Called by streams. */
   closed(): void {
     this.#places -= 1
-    if (this.#places === 0) this.#o.onIdle()
+    if (this.#places === 0) this.#options.onIdle()
   }
 
   get #initialReceiveWindow(): number {
-    const { windowBytes } = this.#o.bounds
+    const { windowBytes } = this.#options.bounds
     return this.#isConfirmed ? windowBytes : Math.max(windowBytes, DEFAULT_WINDOW_BYTES)
   }
 
@@ -235,13 +235,13 @@ export class Streams implements StreamOwner {
     })
     this.#places += 1
     this.#open.add(stream)
-    this.#o.budget.earn()
-    this.#o.onStream(stream)
+    this.#options.budget.earn()
+    this.#options.onStream(stream)
     if (isEnd && !stream.isOver) stream.handler?.ended()
   }
 
   #refusalOf({ listBytes }: ReadHeaders): ErrorCode | undefined {
-    const { maxConcurrentStreams, maxHeaderListBytes } = this.#o.bounds
+    const { maxConcurrentStreams, maxHeaderListBytes } = this.#options.bounds
     const isTooMany = this.isStopping || this.#places >= maxConcurrentStreams
     if (isTooMany) return ErrorCode.refusedStream
     const most = this.#isConfirmed ? maxHeaderListBytes : MAX_LIST_BYTES
@@ -275,14 +275,14 @@ export class Streams implements StreamOwner {
   /** Ends a stream whose client broke the protocol. */
   #resetFor(stream: ServerStream, code: ErrorCode): void {
     stream.reset(code)
-    this.#o.budget.countReset()
+    this.#options.budget.countReset()
   }
 
   /** Ends a stream that was never given out. */
   #refuse(streamId: number, code: ErrorCode, hasEnded: boolean): void {
     this.sender.reset(streamId, code)
     this.#over.add(streamId, !hasEnded)
-    this.#o.budget.countReset()
+    this.#options.budget.countReset()
   }
 
   #requireOpened(streamId: number): void {

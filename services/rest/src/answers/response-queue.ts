@@ -16,7 +16,7 @@ export interface ResponseQueueOptions {
 
 /** The responses of one request, which `next` reads one by one. The model waits while a response is unread. */
 export class ResponseQueue implements ResponseSink {
-  readonly #o: ResponseQueueOptions
+  readonly #options: ResponseQueueOptions
   readonly #waiting: Queued[] = []
   readonly #taken = new ReadyGate()
   readonly #arrived = new ReadyGate()
@@ -24,7 +24,7 @@ export class ResponseQueue implements ResponseSink {
   #isOver = false
 
   constructor(o: ResponseQueueOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   send(response: StepResponse): void {
@@ -59,7 +59,7 @@ export class ResponseQueue implements ResponseSink {
       if (this.#failure !== undefined) throw this.#failure
       if (this.#isOver) return undefined
       // An engine that cannot be interrupted must not hold the answer.
-      await raceSignal(this.#arrived.wait(), this.#o.signal)
+      await raceSignal(this.#arrived.wait(), this.#options.signal)
     }
     const [item] = this.#waiting
     if (item === undefined) return undefined
@@ -86,7 +86,7 @@ export class ResponseQueue implements ResponseSink {
   #keep(response: StepResponse): void {
     const bytes = response.outputs.reduce((sum, { data }) => sum + data.byteLength, 0)
     try {
-      this.#o.charge(bytes)
+      this.#options.charge(bytes)
     } catch (error) {
       return this.fail(ServeError.from(error))
     }
@@ -94,7 +94,7 @@ export class ResponseQueue implements ResponseSink {
   }
 
   #release({ bytes, giveBack }: Queued): void {
-    this.#o.charge(-bytes)
+    this.#options.charge(-bytes)
     giveBack?.()
   }
 }

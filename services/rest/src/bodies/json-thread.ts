@@ -58,12 +58,12 @@ const THREAD_MODULE = new URL(
 
 /** Parses bodies: small ones at once, large ones on one thread, which starts with the first of them. */
 export class JsonThread {
-  readonly #o: JsonBounds & { readonly clock: Pick<Clock, 'now' | 'setTimer'> }
+  readonly #options: JsonBounds & { readonly clock: Pick<Clock, 'now' | 'setTimer'> }
   readonly #queue = new JsonQueue()
   #worker: Worker | undefined
 
   constructor(o: JsonBounds & { readonly clock: Pick<Clock, 'now' | 'setTimer'> }) {
-    this.#o = o
+    this.#options = o
   }
 
   /**
@@ -125,7 +125,7 @@ export class JsonThread {
 
   /** Looks at the thread's processor time: on a machine with much else to do, parsing takes longer and harms no others. */
   #whenLate(worker: Worker, onLate: () => void): () => void {
-    const { clock, jsonTimeoutMs } = this.#o
+    const { clock, jsonTimeoutMs } = this.#options
     const before = usedMs(worker)
     let stopTimer: () => void
     let isOver = false
@@ -144,7 +144,7 @@ export class JsonThread {
 
   /** @throws ServeError MESSAGE_TOO_LARGE */
   #check({ values, heapBytes }: JsonNeeds): void {
-    const { maxJsonValues } = this.#o
+    const { maxJsonValues } = this.#options
     if (values > maxJsonValues) {
       const text = `a JSON document holds ${values} values, want at most ${maxJsonValues} (--http-max-json-values); send tensors as binary data`
       throw new ServeError('MESSAGE_TOO_LARGE', text)
@@ -155,7 +155,7 @@ export class JsonThread {
   }
 
   #tooSlow(bytes: number): ServeError {
-    const { jsonTimeoutMs } = this.#o
+    const { jsonTimeoutMs } = this.#options
     const text = `a JSON document of ${bytes} bytes takes more than ${jsonTimeoutMs} ms of processor time to parse (--http-json-timeout-secs); send tensors as binary data`
     return new ServeError('MESSAGE_TOO_LARGE', text)
   }
