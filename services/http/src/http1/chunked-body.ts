@@ -2,7 +2,9 @@ import { malformed } from './http-fault.ts'
 import { MAX_HEAD_BYTES, splitField } from './request-head.ts'
 
 const LINE_FEED = 0x0a
-const SIZE_LINE = /^([\dA-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
+/** A size, and extensions `;NAME`, `;NAME=TOKEN` or `;NAME="TEXT"`, without blanks between them. */
+const SIZE_LINE =
+  /^([\dA-Fa-f]{1,12})(?:;[!#$%&'*+.^_`|~\w-]+(?:=(?:[!#$%&'*+.^_`|~\w-]+|"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"))?)*$/
 
 /** Reads a body in chunks. Extensions and trailers are checked, counted and dropped. @see RFC 9112, 7.1 */
 export class ChunkedBody {
@@ -52,7 +54,7 @@ export class ChunkedBody {
       this.#part = 'size'
     } else if (this.#part === 'trailers') {
       if (line === '') this.isWhole = true
-      else splitField(line)
+      else checkTrailer(line)
       this.#spareBytes += line.length
     } else {
       const [, size] = SIZE_LINE.exec(line) ?? []
@@ -61,5 +63,13 @@ export class ChunkedBody {
       this.#part = this.#left === 0 ? 'trailers' : 'data'
       this.#spareBytes += line.length - size.length
     }
+  }
+}
+
+/** Checks a trailer field. It tells nothing about how long the body is. @see RFC 9110, 6.5.1 */
+function checkTrailer(line: string): void {
+  const { name } = splitField(line)
+  if (/^(?:content-length|transfer-encoding)$/i.test(name)) {
+    throw malformed(`its chunks end with the header ${name}`)
   }
 }

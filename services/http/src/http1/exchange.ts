@@ -22,14 +22,16 @@ export interface BodyReader {
 /** The connection, as its exchange uses it. */
 export interface ExchangeConnection {
   readonly socket: Socket
-  /** The fields of each answer that tell whether the connection stays, after this one. */
-  endingFields(): string
+  /** The fields of each answer that tell whether the connection stays, after this one. @param isLast - true: it does not. */
+  endingFields(isLast: boolean): string
   /** Tells the client to send the body, if it waits for that. */
   askForBody(): void
   /** Stops or resumes reading, as the exchange says by `wantsPause`. */
   flow(): void
   /** Called once, when the exchange is over. */
   over(): void
+  /** Ends the connection as it stands, and its exchange. */
+  destroy(): void
 }
 
 /** Answers up to this go out as one string with their head, which costs less than a write of two pieces. */
@@ -47,6 +49,8 @@ export class Exchange {
   #isWhole = false
   #hasAnswered = false
   #isInChunks = false
+  /** True for an answer that was begun and whose parts go out. */
+  #hasParts = false
   #isGiven = false
   #isTaken = false
   #isOver = false
@@ -99,8 +103,8 @@ export class Exchange {
     const early = this.#early
     this.#early = []
     for (const piece of early) reader.data(piece)
-    if (this.#isWhole) return reader.end()
-    this.#connection.askForBody()
+    if (this.#isWhole) reader.end()
+    else if (!this.#hasAnswered) this.#connection.askForBody()
     this.#connection.flow()
   }
 
@@ -129,9 +133,9 @@ export class Exchange {
   answer(head: AnswerHead, parts: readonly Uint8Array[], byteLength: number): void {
     const { status } = head
     const length = isWithoutBody(status) ? '' : `content-length: ${byteLength}\r\n`
-    const text = this.#headText(head, length)
+    const text = this.#headText(head, length, this.head.isLast)
     const { socket } = this.#connection
-    const hasBody = this.head.method !== 'HEAD' && !isWithoutBody(status) && byteLength > 0
+    const hasBody = this.#canHaveBody(status) && byteLength > 0
     const isJoined = !hasBody || byteLength <= MAX_JOINED_BYTES
     this.#isGiven = true
     if (isJoined) {
@@ -146,15 +150,20 @@ export class Exchange {
       if (last !== undefined) socket.write(last, this.#sent)
       socket.uncork()
     }
-    // Most answers are taken at once.
-    if (socket.writableLength === 0 && !socket.destroyed) this.#end(true)
+    // Most answers are taken at once. An error of the write shows here, before the socket is destroyed for it.
+    const isTaken = socket.writableLength === 0 && socket.errored === null && !socket.destroyed
+    if (isTaken) this.#end(true)
   }
 
   /** Begins an answer whose length is not known. */
   begin(head: AnswerHead): void {
-    this.#isInChunks = !this.head.isHttp10
+    const { isHttp10, isLast } = this.head
+    this.#hasParts = this.#canHaveBody(head.status)
+    this.#isInChunks = this.#hasParts && !isHttp10
     const coding = this.#isInChunks ? 'transfer-encoding: chunked\r\n' : ''
-    this.#connection.socket.write(this.#headText(head, coding), 'latin1')
+    // For HTTP/1.0 the end of the connection is the end of the answer.
+    const text = this.#headText(head, coding, isLast || (this.#hasParts && isHttp10))
+    this.#connection.socket.write(text, 'latin1')
   }
 
   /** Sends parts of the answer that was begun. Resolves when the system has taken them; never, if the connection ends before. */
@@ -162,7 +171,7 @@ export class Exchange {
     const { socket } = this.#connection
     const byteLength = parts.reduce((sum, part) => sum + part.byteLength, 0)
     // An empty chunk would end the answer.
-    if (byteLength === 0) return
+    if (byteLength === 0 || !this.#hasParts) return
     const { promise, resolve } = Promise.withResolvers<void>()
     socket.cork()
     if (this.#isInChunks) socket.write(`${byteLength.toString(16)}\r\n`, 'latin1')
@@ -180,10 +189,9 @@ export class Exchange {
     this.#connection.socket.write(this.#isInChunks ? '0\r\n\r\n' : '', 'latin1', this.#sent)
   }
 
-  /** Ends the connection, answered or not. */
+  /** Ends the connection, answered or not, unless the exchange is over: the connection may serve another by then. */
   destroy(): void {
-    this.#connection.socket.destroy()
-    this.#end(false)
+    if (!this.#isOver) this.#connection.destroy()
   }
 
   /** Takes a piece of the body from the connection: a view that is valid during the call. */
@@ -203,12 +211,16 @@ export class Exchange {
     this.#end(false)
   }
 
-  #headText({ status, headers }: AnswerHead, framing: string): string {
+  #canHaveBody(status: number): boolean {
+    return this.head.method !== 'HEAD' && !isWithoutBody(status)
+  }
+
+  #headText({ status, headers }: AnswerHead, framing: string, isLast: boolean): string {
     const text = `${formatStatus(status)}${this.#fields}${formatFields(headers)}`
     this.#hasAnswered = true
     // Pieces that nobody has read by now are not kept.
     this.#early = []
-    return `${text}${formatDate()}${this.#connection.endingFields()}${framing}\r\n`
+    return `${text}${formatDate()}${this.#connection.endingFields(isLast)}${framing}\r\n`
   }
 
   readonly #sent = (error?: Error | null): void => {

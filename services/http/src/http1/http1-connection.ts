@@ -1,15 +1,10 @@
 import type { Socket } from 'node:net'
 import { type AnswerHead, formatDate, formatFields, formatStatus } from './answer-head.ts'
+import { BegunHead } from './begun-head.ts'
 import { ChunkedBody } from './chunked-body.ts'
 import { Exchange, type ExchangeConnection } from './exchange.ts'
 import { HttpFault } from './http-fault.ts'
-import {
-  checkBegunHead,
-  headTooLong,
-  MAX_HEAD_BYTES,
-  parseHead,
-  type RequestHead,
-} from './request-head.ts'
+import { headTooLong, MAX_HEAD_BYTES, parseHead, type RequestHead } from './request-head.ts'
 
 /** Handler for the requests of a connection. */
 export interface RequestHandler {
@@ -54,8 +49,8 @@ export class Http1Connection implements ExchangeConnection {
   readonly #stayingFields: string
   /** Bytes of a head that is not whole, or behind the request that is in work. */
   #kept = NOTHING
-  /** Bytes of the head that were checked before it was whole. */
-  #checkedBytes = 0
+  /** Check of the head that is not whole. */
+  #begun: BegunHead | undefined
   #exchange: Exchange | undefined
   #isInBody = false
   #bodyBytesLeft = 0
@@ -98,8 +93,7 @@ export class Http1Connection implements ExchangeConnection {
   /** Ends the connection after the request that is in work, at once if there is none. */
   stop(): void {
     this.#isStopping = true
-    const isIdle = this.#exchange === undefined && !this.#isInBody && this.#kept.byteLength === 0
-    if (isIdle && !this.#isEnding) this.destroy()
+    if (this.#isIdle && !this.#isEnding) this.destroy()
   }
 
   /** Ends the connection as it stands. */
@@ -131,9 +125,8 @@ export class Http1Connection implements ExchangeConnection {
     }
   }
 
-  endingFields(): string {
-    this.#isEnding ||= this.#isStopping || this.#isBodyAwaited
-    this.#isEnding ||= this.#exchange?.head.isLast ?? true
+  endingFields(isLast: boolean): string {
+    this.#isEnding ||= isLast || this.#isStopping || this.#isBodyAwaited
     return this.#isEnding ? 'connection: close\r\n' : this.#stayingFields
   }
 
@@ -145,8 +138,9 @@ export class Http1Connection implements ExchangeConnection {
 
   flow(): void {
     if (this.#isClosed) return
-    const wantsPause =
-      this.#kept.byteLength > MAX_KEPT_BYTES || (this.#exchange?.wantsPause ?? false)
+    const exchange = this.#exchange
+    const hasMany = this.#kept.byteLength > MAX_KEPT_BYTES
+    const wantsPause = exchange !== undefined && (hasMany || exchange.wantsPause)
     if (wantsPause === this.#isPaused) return
     this.#isPaused = wantsPause
     if (wantsPause) this.socket.pause()
@@ -181,7 +175,14 @@ export class Http1Connection implements ExchangeConnection {
     }
     if (this.#isClosed) return
     if (at < bytes.byteLength) this.#kept = Buffer.from(bytes.subarray(at))
+    // The answer that is out by now did not tell the client so.
+    if (this.#isStopping && this.#isIdle) return this.#linger()
     this.flow()
+  }
+
+  /** True between requests. */
+  get #isIdle(): boolean {
+    return this.#exchange === undefined && !this.#isInBody && this.#kept.byteLength === 0
   }
 
   /** Takes one thing from the bytes. @returns where the rest begins, which is `at` if the next thing has to wait. */
@@ -193,20 +194,21 @@ export class Http1Connection implements ExchangeConnection {
   #takeHead(bytes: Buffer, at: number): number {
     let begin = at
     while (bytes[begin] === CARRIAGE_RETURN && bytes[begin + 1] === LINE_FEED) begin += 2
+    // Empty lines before a request are not its first bytes.
+    const isEmpty = begin >= bytes.byteLength - (bytes[begin] === CARRIAGE_RETURN ? 1 : 0)
+    if (isEmpty) return begin
     this.#beganAt ??= performance.now()
     const end = bytes.indexOf(HEAD_END, begin)
-    const byteLength = (end < 0 ? bytes.byteLength : end) - begin
+    // Of what has come so far, all but the last byte of the empty line may stand there.
+    const byteLength = (end < 0 ? bytes.byteLength - HEAD_END.byteLength + 1 : end) - begin
     if (byteLength > MAX_HEAD_BYTES) throw headTooLong()
     if (end >= 0) {
-      this.#checkedBytes = 0
+      this.#begun = undefined
       this.#begin(parseHead(bytes.toString('latin1', begin, end)))
       return end + HEAD_END.byteLength
     }
-    // Not for each byte, of a client that sends them one by one.
-    if (byteLength >= 2 * this.#checkedBytes) {
-      this.#checkedBytes = byteLength
-      checkBegunHead(bytes.toString('latin1', begin))
-    }
+    this.#begun ??= new BegunHead()
+    this.#begun.check(bytes, begin)
     return begin
   }
 
@@ -256,6 +258,8 @@ export class Http1Connection implements ExchangeConnection {
   /** Answers a request that cannot be read, unless its answer has begun, and ends the connection. */
   #refuse(fault: HttpFault): void {
     if (this.#isClosed) return
+    // A second answer would be taken for that of the next request.
+    if (this.#exchange === undefined && this.#isInBody) return this.#linger()
     const { hasAnswered = false } = this.#exchange ?? {}
     this.close()
     if (hasAnswered || !this.socket.writable) return void this.socket.destroy()

@@ -21,12 +21,11 @@ export interface RequestHead {
   readonly isLast: boolean
 }
 
-const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]+) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])$/
-/** The beginning of a request line. */
-const BEGUN_LINE = /^[!#$%&'*+.^_`|~\w-]*(?: [\x21-\x7e\x80-\xff]*(?: [A-Z0-9/.]*\r?)?)?(?:\r\n|$)/
+const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]+) ([\x21-\x7e]+) HTTP\/1\.([01])$/
+const TARGET = /^(?:\/|\*$|[A-Za-z]+:\/\/[\w.~!$&'()*+,;=:%[\]@-]+(?:[/?]|$))/
+const AUTHORITY = /^[\w.~!$&'()*+,;=:%[\]-]+$/
 const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
 const NOT_OF_A_VALUE = /[^\t\x20-\x7e\x80-\xff]/
-const BARE_LINE_FEED = /(?:^|[^\r])\n/
 const LENGTH = /^\d{1,15}$/
 
 /** Fields of which node:http takes the first one only. Others are joined by a comma. */
@@ -63,23 +62,17 @@ export function parseHead(text: string): RequestHead {
   const parts = REQUEST_LINE.exec(line)
   if (parts === null) throw malformed('the request line is not METHOD TARGET HTTP/1.1')
   const [, method = '', target = '', minor] = parts
+  if (!(method === 'CONNECT' ? AUTHORITY : TARGET).test(target)) {
+    throw malformed('the target of the request is neither a path nor an address')
+  }
   const isHttp10 = minor === '0'
   const headers: IncomingHttpHeaders = {}
   const rawHeaders: string[] = []
   for (const field of fields) addField(field, headers, rawHeaders)
   const bodyBytes = framingOf(headers, rawHeaders, isHttp10)
-  const isLast = isLastRequest(headers.connection, isHttp10)
+  // There is no telling whether HTTP follows a CONNECT.
+  const isLast = method === 'CONNECT' || isLastRequest(headers.connection, isHttp10)
   return { method, target, isHttp10, headers, rawHeaders, bodyBytes, isLast }
-}
-
-/**
- * Checks the beginning of a head whose end has not come yet, so that a client of another protocol is told at once.
- *
- * @throws HttpFault 400
- */
-export function checkBegunHead(text: string): void {
-  if (!BEGUN_LINE.test(text)) throw malformed('the request line is not METHOD TARGET HTTP/1.1')
-  if (BARE_LINE_FEED.test(text)) throw malformed('a line does not end with CR LF')
 }
 
 /** Checks a header field, or a trailer field. @throws HttpFault 400 */
@@ -97,8 +90,9 @@ function addField(field: string, headers: IncomingHttpHeaders, rawHeaders: strin
   rawHeaders.push(name, value)
   const key = name.toLowerCase()
   const had = headers[key]
-  if (had === undefined) headers[key] = key === 'set-cookie' ? [value] : value
-  else if (Array.isArray(had)) had.push(value)
+  if (Array.isArray(had)) had.push(value)
+  // A name such as `constructor` is one of every object's.
+  else if (typeof had !== 'string') headers[key] = key === 'set-cookie' ? [value] : value
   else if (!SINGLE_FIELDS.has(key)) headers[key] = `${had}${key === 'cookie' ? '; ' : ', '}${value}`
 }
 
