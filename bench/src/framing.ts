@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { http1Load, toHttp1Request } from './http1-load.ts'
 import { http2Load, toGrpcFrame } from './http2-load.ts'
 import { startFramingServer } from './servers.ts'
-import { compareSmall, GRPC_LEVELS, ROUNDS, type SmallRounds, WARM_UP } from './small-rounds.ts'
+import { compareSmall, GRPC_LEVELS, ROUNDS, type SmallRounds } from './small-rounds.ts'
 
 const BODY_BYTES = 100
 
@@ -34,7 +34,7 @@ async function compareFraming(
     console.log(
       `\n${name}: ${BODY_BYTES} bytes there and back, medians of ${ROUNDS}; "empty" is Node's`,
     )
-    await compareSmall({ name, tutti, empty, levels: GRPC_LEVELS, warmUp: WARM_UP, load })
+    await compareSmall({ name, tutti, empty, levels: GRPC_LEVELS, load })
   } finally {
     await Promise.all([tutti.stop(), empty.stop()])
   }

@@ -15,13 +15,12 @@ export interface SmallRounds {
   /** Does nothing but answer. */
   readonly empty: BenchServer
   readonly levels: readonly Level[]
-  readonly warmUp: Level
   /** Sends requests. @returns how many were answered in a second. */
   readonly load: (server: BenchServer, level: Level) => Promise<number>
 }
 
 /** A load before the rounds, until code is compiled. */
-export const WARM_UP = { inFlight: 64, requests: 20_000 } as const
+const WARM_UP: Level = { inFlight: 64, requests: 20_000 }
 /** Loads of gRPC on one connection; a round of each takes about a second. */
 export const GRPC_LEVELS = [
   { inFlight: 1, requests: 4000 },
@@ -47,7 +46,7 @@ const HEADINGS = ['in flight', 'tutti req/s', 'empty req/s', 'ratio', 'worst', '
 export async function compareSmall(o: SmallRounds): Promise<Ratios> {
   const rows = [[...HEADINGS, 'cpu us', 'empty cpu us', 'cpu ratio']]
   const all: Record<string, number> = {}
-  for (const server of [o.tutti, o.empty]) await o.load(server, o.warmUp)
+  for (const server of [o.tutti, o.empty]) await o.load(server, WARM_UP)
   for (const level of o.levels) {
     const rounds: Round[] = []
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -65,8 +64,8 @@ export async function compareSmall(o: SmallRounds): Promise<Ratios> {
 }
 
 /** How many requests a server of `compareSmall` gets. */
-export function requestsOf({ warmUp, levels }: Pick<SmallRounds, 'warmUp' | 'levels'>): number {
-  return levels.reduce((sum, { requests }) => sum + ROUNDS * requests, warmUp.requests)
+export function requestsOf({ levels }: Pick<SmallRounds, 'levels'>): number {
+  return levels.reduce((sum, { requests }) => sum + ROUNDS * requests, WARM_UP.requests)
 }
 
 async function sample(o: SmallRounds, server: BenchServer, level: Level): Promise<Sample> {

@@ -3,14 +3,7 @@ import { makeFixtureRepository } from './fixture.ts'
 import { type Form, sendBy } from './forms.ts'
 import type { Ratios } from './history.ts'
 import { type BenchServer, startEmptyServer, startTutti, WITH_REST } from './servers.ts'
-import {
-  compareSmall,
-  GRPC_LEVELS,
-  type Level,
-  ROUNDS,
-  requestsOf,
-  WARM_UP,
-} from './small-rounds.ts'
+import { compareSmall, GRPC_LEVELS, type Level, ROUNDS, requestsOf } from './small-rounds.ts'
 import { readStatistics } from './statistics.ts'
 
 const MODEL = 'identity_fp32'
@@ -49,7 +42,7 @@ async function benchGrpc(tutti: BenchServer, client: InferenceClient): Promise<R
     // The load does not look at gRPC's status, so the server's own count says whether the answers were right.
     const before = await readStatistics(client, MODEL)
     console.log(`\nsmall: ${MODEL} [1,${FLOATS}] by gRPC on one connection, medians of ${ROUNDS}`)
-    const rounds = { name: 'small', tutti, empty, levels: GRPC_LEVELS, warmUp: WARM_UP }
+    const rounds = { name: 'small', tutti, empty, levels: GRPC_LEVELS }
     const ratios = await compareSmall({ ...rounds, load: loadBy('gRPC') })
     const right = (await readStatistics(client, MODEL)).successes - before.successes
     const sent = requestsOf(rounds)
@@ -70,7 +63,7 @@ async function benchRest(tutti: BenchServer): Promise<Ratios> {
       console.log(`\nsmall: the same by REST, ${form}, a connection for each request in flight`)
       const load = loadBy(`REST ${form}`)
       const name = `small, REST ${form}`
-      const rounds = { name, tutti, empty, levels: REST_LEVELS, warmUp: WARM_UP, load }
+      const rounds = { name, tutti, empty, levels: REST_LEVELS, load }
       Object.assign(all, await compareSmall(rounds))
     }
     return all
