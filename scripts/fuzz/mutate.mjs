@@ -288,6 +288,20 @@ function grpc(bytes, random, corpus) {
   return Buffer.concat([head, message, bytes.subarray(end), more])
 }
 
+/** Changes which lines an HTTP/1.1 request has, or the end of one. */
+function http1(bytes, random, corpus) {
+  const lines = bytes.toString('latin1').split('\r\n')
+  const others = random.pick(corpus).toString('latin1').split('\r\n')
+  const at = random.below(lines.length)
+  const kind = random.below(4)
+  if (kind === 0) lines.splice(at, 1)
+  else if (kind === 1) lines.splice(at, 0, random.pick(others))
+  else if (kind === 2) lines.splice(at, 1, random.pick(others))
+  else
+    lines[at] += random.pick(['\n', '\r', ' ', '\t', '\0', ':', ';', ',', '\r\n', '\x80', ';a="'])
+  return Buffer.from(lines.join('\r\n'), 'latin1')
+}
+
 /** The frames of HTTP/2, as far as they are whole, and what is left. */
 function splitFrames(bytes) {
   const frames = []
@@ -325,4 +339,4 @@ function http2(bytes, random, corpus) {
   return Buffer.concat([...frames, rest])
 }
 
-const FORMATS = { bytes: BYTES, text, json, protobuf, tar, grpc, http2 }
+const FORMATS = { bytes: BYTES, text, json, protobuf, tar, grpc, http1, http2 }

@@ -66,10 +66,10 @@ export class ChunkedBody {
   }
 }
 
-/** Checks a trailer field. It tells nothing about how long the body is. @see RFC 9110, 6.5.1 */
+/** Checks a trailer field. It may tell neither how long the body is nor whether the connection stays. @see RFC 9110, 6.5.1 */
 function checkTrailer(line: string): void {
   const { name } = splitField(line)
-  if (/^(?:content-length|transfer-encoding)$/i.test(name)) {
+  if (/^(?:connection|content-length|transfer-encoding)$/i.test(name)) {
     throw malformed(`its chunks end with the header ${name}`)
   }
 }

@@ -183,8 +183,9 @@ export class Exchange {
     await promise
   }
 
-  /** Ends the answer that was begun. */
+  /** Ends the answer that was begun, unless the exchange is over. */
   end(): void {
+    if (this.#isOver) return
     this.#isGiven = true
     this.#connection.socket.write(this.#isInChunks ? '0\r\n\r\n' : '', 'latin1', this.#sent)
   }
