@@ -11,7 +11,6 @@ import { toPorts, toSignature } from '../../services/backends/dist/onnx/model-po
 import { parseManifests } from '../../services/cli/dist/manifests/parse-manifests.js'
 import { MessageReader } from '../../services/grpc/dist/call/message-reader.js'
 import { HttpFault } from '../../services/http/dist/http1/http-fault.js'
-import { Http1Connection } from '../../services/http/dist/http1/http1-connection.js'
 import { ConnectionError } from '../../services/http/dist/http2/error-code.js'
 import { encodeFields, ServerConnection } from '../../services/http/dist/index.js'
 import { KubeError } from '../../services/kube/dist/index.js'
@@ -46,6 +45,7 @@ import { TraceSettings } from '../../services/telemetry/dist/trace/trace-setting
 import { DATATYPES, elementCount } from '../../services/tensor/dist/index.js'
 import { WireParser } from '../../services/transport/dist/nats/wire-parser.js'
 import { READ_BYTES } from '../../services/transport/dist/sockets/placed-reader.js'
+import { runHttp1 } from './http1-surface.mjs'
 
 /**
  * @typedef {object} Surface
@@ -288,105 +288,6 @@ function readBroker(pieces) {
   } catch (refusal) {
     return { heard, refusal }
   }
-}
-
-const TIMES = { headersTimeoutMs: 1000, requestTimeoutMs: 1000, keepAliveMs: 1000 }
-
-/**
- * Checks that what a client sends means the same however it is cut, that each request gets one answer, in order, and that the socket
- * is not left paused.
- */
-function runHttp1(input) {
-  const whole = serveHttp1([input])
-  const cut = input.length === 0 ? 0 : input[input.length - 1] % (input.length + 1)
-  assert.deepEqual(serveHttp1([input.subarray(0, cut), input.subarray(cut)]), whole)
-  if (input.length % 16 === 0 && input.length < 300) {
-    assert.deepEqual(serveHttp1(Array.from(input, (_, at) => input.subarray(at, at + 1))), whole)
-  }
-  if (whole.fault !== undefined) throw whole.fault
-}
-
-/** @returns the requests that a connection brought, what it answered, and how it ended. */
-function serveHttp1(pieces) {
-  const seen = { requests: [], sent: '', end: '', fault: undefined }
-  const later = []
-  const socket = {
-    destroyed: false,
-    errored: null,
-    writable: true,
-    writableLength: 0,
-    isPaused: false,
-    cork: () => {},
-    uncork: () => {},
-    write: (written, encoding) => (seen.sent += Buffer.from(written, encoding).toString('latin1')),
-    pause: () => (socket.isPaused = true),
-    resume: () => (socket.isPaused = false),
-    end: () => (seen.end += 'end '),
-    once: (_, callback) => later.push(callback),
-    destroy: () => {
-      socket.destroyed = true
-      seen.end += 'destroyed '
-    },
-  }
-  const handler = {
-    request: (exchange) => seen.requests.push(serveExchange(exchange, later)),
-    refusal: (fault) => {
-      seen.fault = fault
-      return { status: fault.status, headers: {}, parts: [] }
-    },
-  }
-  const connection = new Http1Connection(socket, handler, TIMES)
-  for (const piece of pieces) {
-    while (socket.isPaused && later.length > 0) later.shift()()
-    assert.ok(!socket.isPaused, 'the socket reads')
-    // Nothing of it may be looked at after `receive`: the next read of a socket takes its place.
-    const read = Buffer.from(piece)
-    connection.receive(read)
-    read.fill(0xaa)
-  }
-  while (later.length > 0) later.shift()()
-  connection.close()
-  assert.ok(!socket.isPaused, 'the socket reads')
-  for (const { isWhole, isLeft, over } of seen.requests) {
-    assert.equal(over, 1)
-    assert.ok(!(isWhole && isLeft))
-  }
-  const statuses = [...seen.sent.matchAll(/HTTP\/1\.1 (?!100)(\d+)/g)].map(([, status]) => status)
-  const answered = seen.requests.filter(({ isAnswered }) => isAnswered).map(() => '200')
-  assert.deepEqual(statuses, [...answered, ...(seen.fault ? [String(seen.fault.status)] : [])])
-  // Which one is found first depends on how they come, and so does how much of a body that breaks.
-  for (const request of seen.requests) if (!request.isWhole) request.body = ''
-  return { ...seen, fault: seen.fault && new HttpFault(400, ''), sent: statuses.length }
-}
-
-/** Answers a request at once, with its body, or later. */
-function serveExchange(exchange, later) {
-  const seen = { head: exchange.head, body: '', isWhole: false, isLeft: false, over: 0 }
-  const kind = exchange.head.target.length % 4
-  const answer = () => {
-    if (!exchange.isOver) exchange.answer({ status: 200, headers: {} }, [Buffer.of(120)], 1)
-  }
-  const read = () =>
-    exchange.read({
-      data: (piece) => {
-        assert.ok(!seen.isWhole && !seen.isLeft)
-        seen.body += piece.toString('latin1')
-      },
-      end: () => {
-        seen.isWhole = true
-        answer()
-      },
-      left: () => (seen.isLeft = true),
-    })
-  exchange.whenOver((isAnswered) => {
-    seen.over += 1
-    seen.isAnswered = isAnswered
-  })
-  // A later answer, without the body, comes before or behind what breaks in the body.
-  if (kind === 0 || (kind === 3 && !exchange.isWhole)) answer()
-  else if (kind === 1) read()
-  else later.push(kind === 2 ? read : answer)
-  return seen
 }
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1')

@@ -1,6 +1,10 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import t from 'tap'
 import type { Exchange } from './exchange.ts'
 import {
@@ -256,4 +260,28 @@ await t.test('whatever its clients do, a server closes', async (t) => {
   connections.destroy()
   await once(server, 'close')
   t.pass('no connection is left')
+})
+
+await t.test('over TLS, requests are served and connections end as they do without', async (t) => {
+  const file = join(t.testdir(), 'both.pem')
+  const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+  const named = ['-subj', '/CN=x', '-addext', 'subjectAltName=IP:127.0.0.1']
+  execFileSync('openssl', [...made, ...named, '-keyout', file, '-out', `${file}.crt`], {
+    stdio: 'ignore',
+  })
+  const cert = readFileSync(`${file}.crt`)
+  const server = createTlsServer({ key: readFileSync(file), cert, noDelay: true })
+  const { port, connections } = await startHttp1(t, echo, { server })
+  const open = () => openClient(port, connectTls({ port, host: '127.0.0.1', ca: cert }))
+  const [client, idle, other] = [await open(), await open(), await open()]
+  const body = 'x'.repeat(2 ** 20)
+  client.write(`${GET}POST /b HTTP/1.1\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+  t.ok((await client.until(body)).includes('/a '))
+  other.write('nonsense\r\n')
+  t.match(await other.all, 'HTTP/1.1 400 ')
+  connections.stop()
+  t.equal(await idle.all, '')
+  t.ok((await client.all).endsWith(`/b ${body}`))
+  server.close()
+  await once(server, 'close')
 })
