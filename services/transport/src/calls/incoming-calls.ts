@@ -146,6 +146,11 @@ export class IncomingCalls {
     this.#untold = []
   }
 
+  /** Counts time in which nothing was heard, because this process did not listen, as no silence of the callers. */
+  missed(ms: number): void {
+    for (const call of this.#calls.values()) call.missed(ms)
+  }
+
   /** Looks after calls whose time is over or that do not move. */
   tick(now: number): void {
     this.#finished.tick(now)

@@ -152,6 +152,12 @@ export class OpenCall implements ReceivingCall {
     }
   }
 
+  /** Counts time in which this process did not listen as no silence of the replica. */
+  missed(ms: number): void {
+    this.#heardAt += ms
+    this.#progressAt += ms
+  }
+
   /** Takes the broker's word that the offer had no responder. @returns false if the replica has answered it. */
   noResponder(now: number): boolean {
     if (this.#isAccepted) return false

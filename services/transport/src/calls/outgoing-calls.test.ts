@@ -80,6 +80,24 @@ await t.test('an offer without an answer fails', async (t) => {
   }
 })
 
+await t.test('time in which the process did not listen is no silence of a replica', async (t) => {
+  const { network, router } = open()
+  const readers = [new Reader(), new Reader()] as const
+  router.outgoingCalls.open(0, request('step', 2, readers[0]))
+  const call = router.outgoingCalls.open(0, request('step', 100, readers[1]))
+  network.inject('step', 'router', { type: 'accepted', call, credits: [] })
+  network.run(SMALL.silenceMs - 20)
+  router.outgoingCalls.missed(1000)
+  network.run(1000)
+  t.same(readers[0].errors, [])
+  network.run(40)
+  t.match(readers[0].errors, [{ reason: 'STEP_LOST' }])
+  network.run(SMALL.waitMs - SMALL.silenceMs - 40)
+  t.same(readers[1].errors, [])
+  network.run(60)
+  t.match(readers[1].errors, [{ reason: 'STEP_UNAVAILABLE' }])
+})
+
 await t.test('a replica that accepts and lets nothing be sent cannot have run', async (t) => {
   const { network, router } = open()
   const reader = new Reader()

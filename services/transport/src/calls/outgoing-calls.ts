@@ -130,6 +130,11 @@ export class OutgoingCalls {
     this.#context.replicas.sayDone(isReached)
   }
 
+  /** Counts time in which nothing was heard, because this process did not listen, as no silence of the replicas. */
+  missed(ms: number): void {
+    for (const call of this.#calls.values()) call.missed(ms)
+  }
+
   /** Looks after calls that do not move. */
   tick(now: number): void {
     const progress = new Map<string, number>()

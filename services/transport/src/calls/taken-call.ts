@@ -135,6 +135,11 @@ export class TakenCall {
     this.answer.addError(now, ServeError.from(error).withDetails(details))
   }
 
+  /** Counts time in which this process did not listen as no silence of the caller. */
+  missed(ms: number): void {
+    this.#heardAt += ms
+  }
+
   /** Ends a call whose time is over, or that does not move. */
   tick(now: number): void {
     this.sayTaken()

@@ -318,6 +318,7 @@ export class Endpoint {
     membership.tick(listenedMs)
     foreign.tick(now)
     this.#incomingTransfers.tick(now)
+    if (this.#listened.missedMs > 0) this.calls.missed(this.#listened.missedMs)
     this.calls.tick(now, this.link.isUp ? undefined : this.#isDirect)
     this.#pump.wake()
   }

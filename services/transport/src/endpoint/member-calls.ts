@@ -115,6 +115,12 @@ export class MemberCalls implements MemberQuestions {
     this.incomingCalls.reconnected()
   }
 
+  /** Counts time in which this process stood still or hardly ran as no silence of others. @param ms - ListenedTime's. */
+  missed(ms: number): void {
+    this.outgoingCalls.missed(ms)
+    this.incomingCalls.missed(ms)
+  }
+
   /** Looks after calls that do not move. @param isReached - true for a member that is reached; undefined if all are. */
   tick(now: number, isReached: ((member: string) => boolean) | undefined): void {
     this.outgoingCalls.sayDone(isReached)

@@ -12,8 +12,13 @@ await t.test('time counts as it passes while the process runs', async (t) => {
 await t.test('where it stood still, two ticks count', async (t) => {
   const time = new ListenedTime()
   t.same(
-    [0, 100, 60_000, 60_100].map((now) => time.tick(now)),
-    [0, 100, 300, 400],
+    [0, 100, 60_000, 60_100].map((now) => [time.tick(now), time.missedMs]),
+    [
+      [0, 0],
+      [100, 0],
+      [300, 59_700],
+      [400, 0],
+    ],
   )
 })
 

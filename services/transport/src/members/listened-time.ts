@@ -10,10 +10,18 @@ const LATE_TICKS = 2
 export class ListenedTime {
   #listenedMs = 0
   #tickedAt: number | undefined
+  #missedMs = 0
+
+  /** Milliseconds between the last two ticks in which it did not listen. */
+  get missedMs(): number {
+    return this.#missedMs
+  }
 
   /** Counts the time since the last tick. @returns milliseconds listened since the first. */
   tick(now: number): number {
-    this.#listenedMs += Math.min(now - (this.#tickedAt ?? now), LATE_TICKS * TICK_MS)
+    const passedMs = now - (this.#tickedAt ?? now)
+    this.#missedMs = Math.max(0, passedMs - LATE_TICKS * TICK_MS)
+    this.#listenedMs += passedMs - this.#missedMs
     this.#tickedAt = now
     return this.#listenedMs
   }
