@@ -27,14 +27,14 @@ interface InFlight {
 
 /** Runs requests: gives each its scope, writes its one answer, and knows which are in flight. */
 export class RequestRunner {
-  readonly #o: CompiledRestOptions
+  readonly #options: CompiledRestOptions
   readonly #turns = new LoopTurns()
   readonly #inFlight: InFlight[] = []
   readonly #idle: (() => void)[] = []
   #isStopping = false
 
   constructor(o: CompiledRestOptions) {
-    this.#o = o
+    this.#options = o
   }
 
   /** Refuses requests from now on with SERVER_STOPPING, except those of the admission class `none`, such as health. */
@@ -49,7 +49,7 @@ export class RequestRunner {
 
   /** Ends the JSON thread. A body that it parses fails. */
   close(): Promise<void> {
-    return this.#o.json.close()
+    return this.#options.json.close()
   }
 
   /** The names of the connections on which a request is in work. */
@@ -69,7 +69,7 @@ export class RequestRunner {
     let call: RestCall | undefined
     const { model } = parameters
     const trace = readTrace(exchange.head.headers)
-    const observed = isInference(route) ? this.#o.requests.open(trace, model) : undefined
+    const observed = isInference(route) ? this.#options.requests.open(trace, model) : undefined
     try {
       if (this.#isStopping && route.admission !== 'none') throw serverStopping()
       call = this.#open(route, { parameters, trace, observed }, exchange)
@@ -93,11 +93,11 @@ export class RequestRunner {
     },
     exchange: Exchange,
   ): RestCall {
-    const { clock, select, admission, json } = this.#o
+    const { clock, select, admission, json } = this.#options
     const maxInputBytes =
       admissionClass === 'request'
-        ? this.#o.maxInputBytes
-        : Math.min(MAX_CONTROL_BYTES, this.#o.maxInputBytes)
+        ? this.#options.maxInputBytes
+        : Math.min(MAX_CONTROL_BYTES, this.#options.maxInputBytes)
     const { socket } = exchange
     const { headers, rawHeaders, target: path } = exchange.head
     const restricted = group === 'page' ? undefined : group
@@ -144,7 +144,7 @@ export class RequestRunner {
   reply(exchange: Exchange, reply: RestReply): void {
     const { more, parts, byteLength } = reply
     if (exchange.hasAnswered || exchange.isOver) return void more?.return(undefined)
-    const { clock, writeTimeoutMs: timeoutMs } = this.#o
+    const { clock, writeTimeoutMs: timeoutMs } = this.#options
     if (more !== undefined) {
       exchange.begin(reply)
       return void writeMore(exchange, more, { clock, timeoutMs })
@@ -156,7 +156,7 @@ export class RequestRunner {
   }
 
   #logFailure(error: ServeError, { head }: Exchange, call?: RestCall): void {
-    const { log } = this.#o
+    const { log } = this.#options
     const fields = () => ({
       path: head.target,
       ...requestFields(call?.requestId ?? '', call?.context.trace),

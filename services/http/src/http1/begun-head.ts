@@ -1,4 +1,4 @@
-import { malformed } from './http-fault.ts'
+import { badRequest } from './http-fault.ts'
 
 /** Characters of the method, the target and the version of a request line, each with what ends it. */
 const LINE_PARTS = [
@@ -22,7 +22,7 @@ export class BegunHead {
     this.#checkedBytes += text.length
     this.#checkLine(text)
     if (BARE_LINE_END.test(this.#endsInReturn ? `\r${text}` : text)) {
-      throw malformed('a line does not end with CR LF')
+      throw badRequest('a line does not end with CR LF')
     }
     this.#endsInReturn = text.endsWith('\r')
   }
@@ -35,7 +35,7 @@ export class BegunHead {
       characters.lastIndex = at
       at += characters.exec(text)?.[0].length ?? 0
       if (at === text.length) return
-      if (text[at] !== end) throw malformed('the request line is not METHOD TARGET HTTP/1.1')
+      if (text[at] !== end) throw badRequest('the request line is not METHOD TARGET HTTP/1.1')
       this.#part += 1
     }
   }

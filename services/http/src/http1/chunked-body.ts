@@ -1,4 +1,4 @@
-import { malformed } from './http-fault.ts'
+import { badRequest } from './http-fault.ts'
 import { MAX_HEAD_BYTES, splitField } from './request-head.ts'
 
 const LINE_FEED = 0x0a
@@ -38,10 +38,10 @@ export class ChunkedBody {
     const end = found < 0 ? bytes.byteLength : found + 1
     this.#line += bytes.toString('latin1', at, end)
     if (this.#line.length + this.#spareBytes > MAX_HEAD_BYTES) {
-      throw malformed('the extensions and trailers of its chunks are too long')
+      throw badRequest('the extensions and trailers of its chunks are too long')
     }
     if (found < 0) return end
-    if (!this.#line.endsWith('\r\n')) throw malformed('a line of a chunk does not end with CR LF')
+    if (!this.#line.endsWith('\r\n')) throw badRequest('a line of a chunk does not end with CR LF')
     const line = this.#line.slice(0, -2)
     this.#line = ''
     this.#endLine(line)
@@ -50,7 +50,7 @@ export class ChunkedBody {
 
   #endLine(line: string): void {
     if (this.#part === 'data end') {
-      if (line !== '') throw malformed('a chunk is longer than its size')
+      if (line !== '') throw badRequest('a chunk is longer than its size')
       this.#part = 'size'
     } else if (this.#part === 'trailers') {
       if (line === '') this.isWhole = true
@@ -58,7 +58,7 @@ export class ChunkedBody {
       this.#spareBytes += line.length
     } else {
       const [, size] = SIZE_LINE.exec(line) ?? []
-      if (size === undefined) throw malformed('a chunk does not begin with its size')
+      if (size === undefined) throw badRequest('a chunk does not begin with its size')
       this.#left = Number.parseInt(size, 16)
       this.#part = this.#left === 0 ? 'trailers' : 'data'
       this.#spareBytes += line.length - size.length
@@ -70,6 +70,6 @@ export class ChunkedBody {
 function checkTrailer(line: string): void {
   const { name } = splitField(line)
   if (/^(?:connection|content-length|transfer-encoding)$/i.test(name)) {
-    throw malformed(`its chunks end with the header ${name}`)
+    throw badRequest(`its chunks end with the header ${name}`)
   }
 }

@@ -11,6 +11,6 @@ export class HttpFault extends Error {
 }
 
 /** Makes the fault of a request that is not HTTP. */
-export function malformed(text: string): HttpFault {
+export function badRequest(text: string): HttpFault {
   return new HttpFault(400, text)
 }

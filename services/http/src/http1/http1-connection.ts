@@ -199,7 +199,7 @@ export class Http1Connection implements ExchangeConnection {
     if (isEmpty) return begin
     this.#beganAt ??= performance.now()
     const end = bytes.indexOf(HEAD_END, begin)
-    // Of what has come so far, all but the last byte of the empty line may stand there.
+    // A head of the greatest size may have come with all but the last byte of the empty line.
     const byteLength = (end < 0 ? bytes.byteLength - HEAD_END.byteLength + 1 : end) - begin
     if (byteLength > MAX_HEAD_BYTES) throw headTooLong()
     if (end >= 0) {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { HttpFault, malformed } from './http-fault.ts'
+import { badRequest, HttpFault } from './http-fault.ts'
 
 /** Most bytes of a head: the request line and the header fields. As node:http by default. */
 export const MAX_HEAD_BYTES = 16_384
@@ -60,10 +60,10 @@ const SINGLE_FIELDS: ReadonlySet<string> = new Set([
 export function parseHead(text: string): RequestHead {
   const [line = '', ...fields] = text.split('\r\n')
   const parts = REQUEST_LINE.exec(line)
-  if (parts === null) throw malformed('the request line is not METHOD TARGET HTTP/1.1')
+  if (parts === null) throw badRequest('the request line is not METHOD TARGET HTTP/1.1')
   const [, method = '', target = '', minor] = parts
   if (!(method === 'CONNECT' ? AUTHORITY : TARGET).test(target)) {
-    throw malformed('the target of the request is neither a path nor an address')
+    throw badRequest('the target of the request is neither a path nor an address')
   }
   const isHttp10 = minor === '0'
   const headers: IncomingHttpHeaders = {}
@@ -79,9 +79,9 @@ export function parseHead(text: string): RequestHead {
 export function splitField(field: string): { readonly name: string; readonly value: string } {
   const colon = field.indexOf(':')
   const name = field.slice(0, Math.max(colon, 0))
-  if (!FIELD_NAME.test(name)) throw malformed('a header field is not NAME: VALUE')
+  if (!FIELD_NAME.test(name)) throw badRequest('a header field is not NAME: VALUE')
   const value = trimBlanks(field, colon + 1)
-  if (NOT_OF_A_VALUE.test(value)) throw malformed(`the header ${name} has a control character`)
+  if (NOT_OF_A_VALUE.test(value)) throw badRequest(`the header ${name} has a control character`)
   return { name, value }
 }
 
@@ -117,15 +117,15 @@ function framingOf(
 ): number | undefined {
   const { 'content-length': length, 'transfer-encoding': coding } = headers
   if (coding !== undefined) {
-    if (length !== undefined) throw malformed('it has Content-Length and Transfer-Encoding')
-    if (isHttp10) throw malformed('HTTP/1.0 has no Transfer-Encoding')
+    if (length !== undefined) throw badRequest('it has Content-Length and Transfer-Encoding')
+    if (isHttp10) throw badRequest('HTTP/1.0 has no Transfer-Encoding')
     if (coding.toLowerCase() === 'chunked') return undefined
-    throw malformed(`Transfer-Encoding: got '${coding}', want 'chunked'`)
+    throw badRequest(`Transfer-Encoding: got '${coding}', want 'chunked'`)
   }
   if (length === undefined) return 0
-  if (countOf(rawHeaders, 'content-length') > 1) throw malformed('it has several Content-Length')
+  if (countOf(rawHeaders, 'content-length') > 1) throw badRequest('it has several Content-Length')
   if (LENGTH.test(length)) return Number(length)
-  throw malformed(`Content-Length: got '${length}', want a number of bytes`)
+  throw badRequest(`Content-Length: got '${length}', want a number of bytes`)
 }
 
 /** Counts the fields of a name. @param name - in lower case. */

@@ -37,14 +37,14 @@ export function readBody(exchange: Exchange, o: ReadBodyOptions): Promise<Uint8A
 
 /** A body that is put together as its pieces come. */
 class WholeBody implements BodyReader {
-  readonly #o: ReadBodyOptions
+  readonly #options: ReadBodyOptions
   readonly #whole = Promise.withResolvers<Uint8Array>()
   /** Undefined once the promise is settled: what comes later is thrown away. */
   #bytes: ArrivingBytes | undefined
   #got = 0
 
   constructor(announcedBytes: number | undefined, o: ReadBodyOptions) {
-    this.#o = o
+    this.#options = o
     this.#bytes = new ArrivingBytes(announcedBytes)
   }
 
@@ -54,7 +54,7 @@ class WholeBody implements BodyReader {
 
   data(piece: Uint8Array): void {
     if (this.#bytes === undefined) return
-    const { maxInputBytes, ticket } = this.#o
+    const { maxInputBytes, ticket } = this.#options
     this.#got += piece.byteLength
     try {
       if (this.#got > maxInputBytes) throw tooLarge(this.#got, maxInputBytes)
@@ -68,7 +68,7 @@ class WholeBody implements BodyReader {
   end(): void {
     if (this.#bytes === undefined) return
     try {
-      this.#o.ticket.enter()
+      this.#options.ticket.enter()
     } catch (error) {
       return this.fail(error)
     }

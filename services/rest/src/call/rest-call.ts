@@ -49,13 +49,13 @@ export class RestCall implements WaitingCall {
   readonly parameters: RestCallOptions['parameters']
   /** Id that the client gave its request; '' if it gave none, and until the body is read. */
   requestId = ''
-  readonly #o: RestCallOptions
+  readonly #options: RestCallOptions
   #ticket: AdmissionTicket | undefined
   #answerBytes = 0
   #ended: ServeError | undefined
 
   constructor(o: RestCallOptions) {
-    this.#o = o
+    this.#options = o
     this.backend = o.backend
     this.context = { ...o.scope.context, memory: this }
     this.parameters = o.parameters
@@ -68,40 +68,40 @@ export class RestCall implements WaitingCall {
 
   /** The name of its connection. */
   get connection(): string {
-    return connectionName(this.#o.exchange.socket)
+    return connectionName(this.#options.exchange.socket)
   }
 
   /** The caller, as the checks of control calls take it. */
   get caller(): Pick<ControlCall, 'headers' | 'socket' | 'backend'> {
-    const { head, socket } = this.#o.exchange
+    const { head, socket } = this.#options.exchange
     return { headers: head.headers, socket, backend: this.backend }
   }
 
   /** The query, which follows `?` in the address. */
   get query(): URLSearchParams {
-    const [, ...query] = this.#o.exchange.head.target.split('?')
+    const [, ...query] = this.#options.exchange.head.target.split('?')
     return new URLSearchParams(query.join('?'))
   }
 
   /** Finds the model of an inference. @throws ServeError as the backend does. */
   resolve(name: string, version: string): ResolvedModel {
     const { backend } = this
-    return this.#o.observed?.resolve(backend, name, version) ?? backend.resolve(name, version)
+    return this.#options.observed?.resolve(backend, name, version) ?? backend.resolve(name, version)
   }
 
   /** Notes an error that the client gets within an answer. */
   failed(error: ServeError): void {
-    this.#o.observed?.failed(error)
+    this.#options.observed?.failed(error)
   }
 
   /** Sets a header of the answer, also of one that says an error. */
   setHeader(name: string, value: string): void {
-    if (!this.#o.exchange.hasAnswered) this.#o.exchange.setHeader(name, value)
+    if (!this.#options.exchange.hasAnswered) this.#options.exchange.setHeader(name, value)
   }
 
   /** Reads a header's value; the first one if it came several times. */
   header(name: string): string | undefined {
-    return headerOf(this.#o.exchange, name)
+    return headerOf(this.#options.exchange, name)
   }
 
   /**
@@ -110,7 +110,7 @@ export class RestCall implements WaitingCall {
    * @throws as `readBody`.
    */
   body(): Promise<Uint8Array> {
-    const { exchange, admission, maxInputBytes } = this.#o
+    const { exchange, admission, maxInputBytes } = this.#options
     const encoding = parseContentEncoding(this.header(ENCODING_HEADER))
     const ticket = admission.open(exchange.socket, this.backend.share).belongTo(this)
     this.#ticket = ticket
@@ -124,7 +124,7 @@ export class RestCall implements WaitingCall {
     body: Uint8Array,
     more: Omit<BodySource, 'body'> = {},
   ): ParsedBodies[K] | Promise<ParsedBodies[K]> {
-    const { json, admission } = this.#o
+    const { json, admission } = this.#options
     const { connection } = this
     const { signal } = this.context
     return json.parse(kind, { ...more, body }, { signal, connection, admission })
@@ -154,7 +154,7 @@ export class RestCall implements WaitingCall {
   async #encodeByTurns(parts: Generator<Uint8Array, RestBody>): Promise<RestBody> {
     const { signal } = this.context
     for (;;) {
-      await this.#o.turns.next()
+      await this.#options.turns.next()
       if (signal.aborted) throw signal.reason
       const { done, value } = parts.next()
       if (done === true) return value
@@ -192,15 +192,15 @@ export class RestCall implements WaitingCall {
 
   /** Bytes that have moved, for the admission: of the body until it is complete, then of the answer. */
   get movedBytes(): number {
-    const { isWhole, socket } = this.#o.exchange
+    const { isWhole, socket } = this.#options.exchange
     return isWhole ? takenBytes(socket) : socket.bytesRead
   }
 
   /** Ends a call that waits for its client, because others need its bytes. */
   endWaiting(error: ServeError): void {
     this.#ended = error
-    if (this.#o.exchange.hasAnswered) this.#o.exchange.destroy()
-    else this.#o.scope.cancel(error)
+    if (this.#options.exchange.hasAnswered) this.#options.exchange.destroy()
+    else this.#options.scope.cancel(error)
   }
 
   #chargeAnswer(bytes: number): void {
@@ -215,7 +215,7 @@ export class RestCall implements WaitingCall {
    */
   close(error?: ServeError): void {
     this.#ticket?.close()
-    const { observed } = this.#o
+    const { observed } = this.#options
     if (error === undefined) observed?.ended()
     else observed?.left(this.context.deadlineAt, error)
   }
