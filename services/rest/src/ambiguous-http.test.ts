@@ -17,6 +17,8 @@ const AMBIGUOUS: Readonly<Record<string, string>> = {
   'chunked twice': 'transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
   'an unknown transfer encoding': 'transfer-encoding: xchunked\r\n\r\n0\r\n\r\n',
   'a blank before the colon': 'transfer-encoding : chunked\r\n\r\n0\r\n\r\n',
+  'a tab behind the transfer encoding': 'transfer-encoding: chunked\t\r\n\r\n0\r\n\r\n',
+  'a tab before the content length': 'content-length:\t2\r\n\r\n{}',
   'a folded header': 'x: y\r\n transfer-encoding: chunked\r\ncontent-length: 2\r\n\r\n{}',
   'a chunk size that lies': 'transfer-encoding: chunked\r\n\r\n2\r\n{}xx\r\n0\r\n\r\n',
   'a chunk size that is none': 'transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n',

@@ -28,6 +28,9 @@ const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
 const NOT_OF_A_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const LENGTH = /^\d{1,15}$/
 
+/** Fields that say where a request ends. */
+const FRAMING_FIELDS: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding'])
+
 /** Fields of which node:http takes the first one only. Others are joined by a comma. */
 const SINGLE_FIELDS: ReadonlySet<string> = new Set([
   'age',
@@ -89,6 +92,9 @@ function addField(field: string, headers: IncomingHttpHeaders, rawHeaders: strin
   const { name, value } = splitField(field)
   rawHeaders.push(name, value)
   const key = name.toLowerCase()
+  // Blanks of this kind hide a length from some parsers.
+  if (FRAMING_FIELDS.has(key) && field.includes('\t'))
+    throw badRequest(`the header ${name} has a tab`)
   const had = headers[key]
   if (Array.isArray(had)) had.push(value)
   // A name such as `constructor` is one of every object's.

@@ -206,7 +206,6 @@ const ODD = fc.oneof(
     'Connection: closed\r\n',
     'Connection: x,\tclose\r\n',
     'Connection:\xa0close\r\n',
-    'Proxy-Connection: close\r\n',
     'Connection:\r\n',
     'Connection: ,close\r\n',
   ),
