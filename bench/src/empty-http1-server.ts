@@ -1,6 +1,7 @@
 import { createServer as createHttpServer } from 'node:http'
-import { createServer, type Server } from 'node:net'
+import { createServer } from 'node:net'
 import { type Exchange, Http1Connections, ownCopy } from '@tutti/http'
+import { listenLocally } from './listen-locally.ts'
 
 /*
  * The least that a server of HTTP/1.1 can do, on our framing (`own`) or on node:http (`node`): it gives back the bytes that came.
@@ -9,15 +10,6 @@ import { type Exchange, Http1Connections, ownCopy } from '@tutti/http'
 
 const CONTENT_TYPE = 'application/octet-stream'
 const TIMES = { headersTimeoutMs: 30_000, requestTimeoutMs: 300_000, keepAliveMs: 75_000 }
-
-function listen(server: Server): void {
-  server.listen(0, '127.0.0.1', () => {
-    const address = server.address()
-    const httpPort = typeof address === 'object' ? address?.port : undefined
-    process.stdout.write(`${JSON.stringify({ message: 'server ready', httpPort })}\n`)
-  })
-  process.once('SIGTERM', () => process.exit(0))
-}
 
 function serveOwn(): void {
   const server = createServer({ noDelay: true })
@@ -36,9 +28,8 @@ function serveOwn(): void {
     },
     refusal: () => ({ status: 400, headers: {}, parts: [] }),
   }
-  const connections = new Http1Connections(server, handler, TIMES)
-  server.once('close', () => connections.destroy())
-  listen(server)
+  void new Http1Connections(server, handler, TIMES)
+  listenLocally(server, 'httpPort')
 }
 
 function serveNode(): void {
@@ -51,7 +42,7 @@ function serveNode(): void {
       response.end(body)
     })
   })
-  listen(server)
+  listenLocally(server, 'httpPort')
 }
 
 if (process.argv[2] === 'own') serveOwn()

@@ -1,6 +1,7 @@
 import { createServer as createHttp2Server } from 'node:http2'
-import { createServer, type Server } from 'node:net'
-import { encodeFields, openConnection, ownCopy } from '@tutti/http'
+import { createServer } from 'node:net'
+import { encodeFields, openHttp2Connection, ownCopy } from '@tutti/http'
+import { listenLocally } from './listen-locally.ts'
 
 /*
  * The least that a server of gRPC's framing can do, on our HTTP/2 (`own`) or on node:http2 (`node`): it gives back the bytes that
@@ -9,15 +10,6 @@ import { encodeFields, openConnection, ownCopy } from '@tutti/http'
 
 const CONTENT_TYPE = 'application/grpc'
 
-function listen(server: Server): void {
-  server.listen(0, '127.0.0.1', () => {
-    const address = server.address()
-    const grpcPort = typeof address === 'object' ? address?.port : undefined
-    process.stdout.write(`${JSON.stringify({ message: 'server ready', grpcPort })}\n`)
-  })
-  process.once('SIGTERM', () => process.exit(0))
-}
-
 function serveOwn(): void {
   const headers = encodeFields([
     [':status', '200'],
@@ -25,7 +17,7 @@ function serveOwn(): void {
   ])
   const trailers = encodeFields([['grpc-status', '0']])
   const server = createServer({ noDelay: true }, (socket) => {
-    openConnection(socket, {
+    openHttp2Connection(socket, {
       windowBytes: 2 ** 20,
       maxConcurrentStreams: 1024,
       maxHeaderListBytes: 16_384,
@@ -49,7 +41,7 @@ function serveOwn(): void {
       },
     })
   })
-  listen(server)
+  listenLocally(server, 'grpcPort')
 }
 
 function serveNode(): void {
@@ -63,7 +55,7 @@ function serveNode(): void {
       stream.end(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
     })
   })
-  listen(server)
+  listenLocally(server, 'grpcPort')
 }
 
 if (process.argv[2] === 'own') serveOwn()

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { listenLocally } from './listen-locally.ts'
 
 /*
  * The least that a REST server on node:http can do: it collects a body, parses it as JSON and answers it as JSON. What follows
@@ -22,12 +23,4 @@ const server = createServer((request, response) => {
     response.end(answer)
   })
 })
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('the server has no port')
-  process.stdout.write(`${JSON.stringify({ message: 'server ready', httpPort: address.port })}\n`)
-})
-process.once('SIGTERM', () => {
-  server.close()
-  server.closeAllConnections()
-})
+listenLocally(server, 'httpPort')

@@ -12,7 +12,7 @@ import { parseManifests } from '../../services/cli/dist/manifests/parse-manifest
 import { MessageReader } from '../../services/grpc/dist/call/message-reader.js'
 import { HttpFault } from '../../services/http/dist/http1/http-fault.js'
 import { ConnectionError } from '../../services/http/dist/http2/error-code.js'
-import { encodeFields, ServerConnection } from '../../services/http/dist/index.js'
+import { encodeFields, Http2Connection } from '../../services/http/dist/index.js'
 import { KubeError } from '../../services/kube/dist/index.js'
 import { parseEvent } from '../../services/kube/dist/watch/read-events.js'
 import {
@@ -317,7 +317,7 @@ async function serveHttp2(pieces) {
   const streams = []
   const sent = []
   let code = 0
-  const connection = new ServerConnection({
+  const connection = new Http2Connection({
     ...HTTP2_BOUNDS,
     now: () => 0,
     handler: { stream: (stream) => streams.push(serveStream(stream)) },

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { Clock, Logger, LogSettings } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { ConnectionBounds as Http2Bounds } from '@tutti/http'
+import type { Http2Bounds } from '@tutti/http'
 import { inferenceServices } from '@tutti/protocol'
 import {
   type AccessLog,

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ServerConnection } from '@tutti/http'
+import { Http2Connection } from '@tutti/http'
 import { InferenceClient } from '@tutti/protocol/client'
 import { createTlsFolder, response } from '@tutti/serving/testing'
 import type { NamedTensor } from '@tutti/tensor'
@@ -11,8 +11,8 @@ import { openTestServer } from './testing/test-server.ts'
 const reads = { places: new Set<ArrayBufferLike>(), count: 0 }
 
 /** Every read is overwritten as soon as it was taken, as a later one would. */
-const receive = Reflect.get(ServerConnection.prototype, 'receive')
-ServerConnection.prototype.receive = function poisoned(this: ServerConnection, chunk: Buffer) {
+const receive = Reflect.get(Http2Connection.prototype, 'receive')
+Http2Connection.prototype.receive = function poisoned(this: Http2Connection, chunk: Buffer) {
   Reflect.apply(receive, this, [chunk])
   chunk.fill(0xaa)
   reads.places.add(chunk.buffer)

@@ -170,7 +170,6 @@ await t.test('a request over the process bound is refused with 503 and given bac
 
 await t.test('a body that does not come in time gets 408 and a closed connection', async (t) => {
   const admission = new Admission()
-  // Node swaps the two if the headers have longer.
   const { port } = await start(t, { admission, headersTimeoutMs: 50, requestTimeoutMs: 50 })
   const client = await openRaw(port)
   client.write(inferHead(100))

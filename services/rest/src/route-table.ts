@@ -4,7 +4,7 @@ import findMyWay from 'find-my-way'
 import type { RestCallOptions } from './call/rest-call.ts'
 import type { RestMethod, RestRoute } from './call/rest-route.ts'
 
-/** Longer than any request line that Node takes, so that the router never cuts a model's name. */
+/** Longer than any request line that the server takes, so that the router never cuts a model's name. */
 const MAX_PARAMETER_LENGTH = 65_536
 
 type RoutesOfPath = Readonly<Partial<Record<string, RestRoute>>>

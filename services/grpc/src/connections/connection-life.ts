@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '@tutti/chassis'
-import { ErrorCode, type ServerConnection } from '@tutti/http'
+import { ErrorCode, type Http2Connection } from '@tutti/http'
 
 /** When the server pings a connection, and when it ends one. */
 export interface ConnectionLife {
@@ -34,7 +34,7 @@ export const CONNECTION_LIFE: ConnectionLife = {
 
 /** A connection, as far as its life is concerned. */
 export interface LivingConnection {
-  readonly connection: ServerConnection
+  readonly connection: Http2Connection
   readonly socket: Socket
   readonly clock: Clock
   /** Function that tells the client to begin no more calls, and lets the connection end with its last call. */

@@ -1,11 +1,7 @@
 import type { Server, Socket } from 'node:net'
 import { TLSSocket, Server as TlsServer } from 'node:tls'
 import type { Clock } from '@tutti/chassis'
-import {
-  type ConnectionBounds as Http2Bounds,
-  openConnection,
-  type ServerConnection,
-} from '@tutti/http'
+import { type Http2Bounds, type Http2Connection, openHttp2Connection } from '@tutti/http'
 import { boundConnections, connectionName, type ListenerBounds } from '@tutti/serving'
 import type { GrpcLog } from '../call/log-events.ts'
 import { type ConnectionLife, liveBy } from './connection-life.ts'
@@ -30,7 +26,7 @@ const LINGER_MS = 500
 export class Connections {
   readonly #server: Server
   readonly #options: ConnectionsOptions
-  readonly #open = new Map<Socket, ServerConnection>()
+  readonly #open = new Map<Socket, Http2Connection>()
   readonly #closed: Promise<unknown>
   #stopped: Promise<unknown> | undefined
 
@@ -72,7 +68,7 @@ export class Connections {
   #accept(socket: Socket): void {
     if (socket instanceof TLSSocket && socket.alpnProtocol !== 'h2') return refuse(socket)
     const { calls, http2, clock } = this.#options
-    const connection = openConnection(socket, {
+    const connection = openHttp2Connection(socket, {
       ...http2,
       handler: {
         stream: calls.accept,
@@ -110,7 +106,7 @@ export class Connections {
 /**
  * Lets a connection end with the calls that its client had begun when it read the notice. Resolves when all of these have come.
  */
-function stop(connection: ServerConnection, socket: Socket): Promise<void> {
+function stop(connection: Http2Connection, socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer)

@@ -18,7 +18,7 @@ export class ChunkedBody {
   isWhole = false
 
   /**
-   * Takes bytes up to the end of a piece of data, of the body, or of what there is.
+   * Takes one line, or one piece of a chunk's data; less of it if `bytes` end before.
    *
    * @param data - gets the piece: a view.
    * @returns where the bytes begin that were not taken.

@@ -86,7 +86,7 @@ await t.test(
   },
 )
 
-await t.test('a body that nobody reads is dropped, and the next request is served', async (t) => {
+await t.test('a body without a reader is dropped, and the next request is served', async (t) => {
   const { port } = await startHttp1(t, (exchange) => answerText(exchange, exchange.head.target))
   const chunks = 'POST /c HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'
   const client = await openClient(port)

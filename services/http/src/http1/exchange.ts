@@ -96,7 +96,7 @@ export class Exchange {
     else this.#whenOver.push(callback)
   }
 
-  /** Reads the body, from its beginning. Call it once. A body that nobody reads is dropped once the answer is out. */
+  /** Reads the body, from its beginning. Call it once. A body without a reader is dropped once the answer is out. */
   read(reader: BodyReader): void {
     this.#reader = reader
     if (this.#isOver) return reader.left()
@@ -119,7 +119,7 @@ export class Exchange {
     this.#connection.flow()
   }
 
-  /** Adds a field to the answer, unless its head is out. @throws TypeError for text that is not of one line. */
+  /** Adds a field to the answer. Has no effect once the head is out. @throws TypeError for text that is not of one line. */
   setHeader(name: string, value: string): void {
     this.#fields += formatField(name, value)
   }
@@ -219,7 +219,7 @@ export class Exchange {
   #headText({ status, headers }: AnswerHead, framing: string, isLast: boolean): string {
     const text = `${formatStatus(status)}${this.#fields}${formatFields(headers)}`
     this.#hasAnswered = true
-    // Pieces that nobody has read by now are not kept.
+    // A handler that has not read them by now will not.
     this.#early = []
     return `${text}${formatDate()}${this.#connection.endingFields(isLast)}${framing}\r\n`
   }

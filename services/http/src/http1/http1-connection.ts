@@ -84,7 +84,7 @@ export class Http1Connection implements ExchangeConnection {
     this.#advance(Buffer.concat([kept, bytes]))
   }
 
-  /** Takes the end of what the client sends. As with node:http, a client that ends before its answer is given has left. */
+  /** Handles that the client sends nothing more. If its answer was not given to the socket yet, the client has left, as with node:http. */
   receiveEnd(): void {
     if (this.#exchange?.isGiven ?? true) this.#isEnding = true
     else this.destroy()

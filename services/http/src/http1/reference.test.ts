@@ -89,7 +89,7 @@ await t.test('what is accepted, node:http accepts, with the same meaning', async
       const got = ours.take()
       const want = node.take()
       for (const [i, request] of got.entries()) {
-        // The one difference: a method that nobody knows is an answer 405 here.
+        // The one difference: node:http refuses methods that it does not know, and our handler answers them with 405.
         if (!LLHTTP_METHODS.has(request.method)) return
         const { body, isWhole, ...head } = request
         const { body: wantBody = '', isWhole: isWhole2, ...wantHead } = want[i] ?? {}

@@ -92,9 +92,10 @@ function addField(field: string, headers: IncomingHttpHeaders, rawHeaders: strin
   const { name, value } = splitField(field)
   rawHeaders.push(name, value)
   const key = name.toLowerCase()
-  // Blanks of this kind hide a length from some parsers.
-  if (FRAMING_FIELDS.has(key) && field.includes('\t'))
+  // A tab hides the length from some parsers.
+  if (FRAMING_FIELDS.has(key) && field.includes('\t')) {
     throw badRequest(`the header ${name} has a tab`)
+  }
   const had = headers[key]
   if (Array.isArray(had)) had.push(value)
   // A name such as `constructor` is one of every object's.

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { readShared } from '../shared-reads.ts'
-import { type ConnectionBounds, ServerConnection } from './connection.ts'
+import { type Http2Bounds, Http2Connection } from './http2-connection.ts'
 import type { ByteSink } from './sender.ts'
 import type { ServerStream } from './stream.ts'
 
@@ -19,11 +19,11 @@ export interface SocketHandler {
  * Serves HTTP/2 on a socket that has just been accepted, with or without TLS. The connection owns the socket from now on. Others
  * may only destroy it.
  */
-export function openConnection(
+export function openHttp2Connection(
   socket: Socket,
-  o: ConnectionBounds & { readonly handler: SocketHandler },
-): ServerConnection {
-  const connection = new ServerConnection({
+  o: Http2Bounds & { readonly handler: SocketHandler },
+): Http2Connection {
+  const connection = new Http2Connection({
     ...o,
     handler: { ...o.handler, stream: (stream) => o.handler.stream(stream, socket) },
     sink: toSink(socket),

@@ -92,7 +92,7 @@ await t.test('what breaks the protocol ends the connection, with the reason', as
     t.equal(goawayOf(await client.seen())?.code, code, name)
     t.ok(client.isEnded, name)
     client.send(ping)
-    t.same(await client.seen(), [], 'nothing is read any more')
+    t.same(await client.seen(), [], 'nothing more is read')
   }
 })
 

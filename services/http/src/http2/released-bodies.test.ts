@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { ServerConnection } from './connection.ts'
 import { ErrorCode } from './error-code.ts'
 import { PREFACE } from './frames.ts'
 import { encodeFields } from './hpack/encoder.ts'
+import { Http2Connection } from './http2-connection.ts'
 import type { ServerStream } from './stream.ts'
 import { TEST_BOUNDS } from './testing/plain-server.ts'
 import { EMPTY_SETTINGS, keep, request, reset, widen } from './testing/raw-client.ts'
@@ -17,14 +17,14 @@ const FILLED = 0x11
 /** A server whose socket reads what it was given when it pleases, and bodies that are used for something else once they are released. */
 class Lending {
   readonly streams: ServerStream[] = []
-  readonly connection: ServerConnection
+  readonly connection: Http2Connection
   #pending: { readonly pieces: readonly Uint8Array[]; readonly done: () => void } | undefined
   /** How often each body was released. */
   readonly released: number[] = []
   isPoisoned = false
 
   constructor() {
-    this.connection = new ServerConnection({
+    this.connection = new Http2Connection({
       ...TEST_BOUNDS,
       now: () => 0,
       handler: {
@@ -97,7 +97,7 @@ const step = fc.record({
   isTurn: fc.boolean(),
 })
 
-await t.test('a body is released once, when nothing reads it any more', async (t) => {
+await t.test('a body is released once, when nothing reads it', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.nat({ max: 2 }), async (steps, end) => {
       const lending = new Lending()

@@ -96,7 +96,7 @@ export class RestCall implements WaitingCall {
 
   /** Sets a header of the answer, also of one that says an error. */
   setHeader(name: string, value: string): void {
-    if (!this.#options.exchange.hasAnswered) this.#options.exchange.setHeader(name, value)
+    this.#options.exchange.setHeader(name, value)
   }
 
   /** Reads a header's value; the first one if it came several times. */

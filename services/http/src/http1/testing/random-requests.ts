@@ -252,7 +252,7 @@ const ODD = fc.oneof(
   ),
 )
 
-/** One change: at which token, what becomes of it, and an odd text. */
+/** One mutation: the place of its token, the kind of the mutation, and the text that it puts in. */
 const CHANGE = fc.tuple(
   fc.nat(),
   fc.constantFrom('replace', 'insert', 'append', 'drop', 'repeat', 'byte'),

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import type { ConnectionBounds } from '../connection.ts'
 import { encodeFields } from '../hpack/encoder.ts'
-import { openConnection } from '../open-connection.ts'
+import type { Http2Bounds } from '../http2-connection.ts'
+import { openHttp2Connection } from '../open-connection.ts'
 import type { ServerStream } from '../stream.ts'
 
-export const TEST_BOUNDS: ConnectionBounds = {
+export const TEST_BOUNDS: Http2Bounds = {
   windowBytes: 2 ** 20,
   maxConcurrentStreams: 100,
   maxHeaderListBytes: 2 ** 16,
@@ -33,13 +33,13 @@ export function echo(stream: ServerStream): void {
 /** Starts a server of nothing but HTTP/2. @param scope - what closes it again when the test ends. */
 export async function startPlainServer(
   scope: { teardown(close: () => void): void },
-  o: Partial<ConnectionBounds> & { readonly serve?: (stream: ServerStream) => void } = {},
+  o: Partial<Http2Bounds> & { readonly serve?: (stream: ServerStream) => void } = {},
 ) {
   const { serve = echo, ...bounds } = o
-  const connections: ReturnType<typeof openConnection>[] = []
+  const connections: ReturnType<typeof openHttp2Connection>[] = []
   const server = createServer({ noDelay: true }, (socket) => {
     const handler = { stream: serve }
-    connections.push(openConnection(socket, { ...TEST_BOUNDS, ...bounds, handler }))
+    connections.push(openHttp2Connection(socket, { ...TEST_BOUNDS, ...bounds, handler }))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,6 +1,6 @@
-import { type ConnectionBounds, ServerConnection } from '../connection.ts'
 import { FRAME_HEADER_BYTES, PREFACE } from '../frames.ts'
 import { encodeFields } from '../hpack/encoder.ts'
+import { type Http2Bounds, Http2Connection } from '../http2-connection.ts'
 import type { ServerStream } from '../stream.ts'
 import { echo, TEST_BOUNDS } from './plain-server.ts'
 
@@ -52,7 +52,7 @@ export function request(id: number, flags = 4, payload: Uint8Array = REQUEST): B
 
 /** Drives the server's end of a connection without a socket. Frames are sent at once, and the answers are collected. */
 export class RawClient {
-  readonly connection: ServerConnection
+  readonly connection: Http2Connection
   readonly streams: ServerStream[] = []
   now = 0
   isEnded = false
@@ -63,11 +63,9 @@ export class RawClient {
   #received = Buffer.alloc(0)
   #done: (() => void) | undefined
 
-  constructor(
-    o: Partial<ConnectionBounds> & { readonly serve?: (stream: ServerStream) => void } = {},
-  ) {
+  constructor(o: Partial<Http2Bounds> & { readonly serve?: (stream: ServerStream) => void } = {}) {
     const { serve = echo, ...bounds } = o
-    this.connection = new ServerConnection({
+    this.connection = new Http2Connection({
       ...TEST_BOUNDS,
       ...bounds,
       now: () => this.now,

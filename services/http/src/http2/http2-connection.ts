@@ -21,7 +21,7 @@ import type { ServerStream } from './stream.ts'
 import { type StreamBounds, Streams } from './streams.ts'
 
 /** Bounds on the resources that a connection may use. */
-export interface ConnectionBounds extends StreamBounds, ResetBounds {}
+export interface Http2Bounds extends StreamBounds, ResetBounds {}
 
 /** Handler for the events of a connection. */
 export interface ConnectionHandler {
@@ -31,7 +31,7 @@ export interface ConnectionHandler {
   pinged?(): void
 }
 
-export interface ConnectionOptions extends ConnectionBounds {
+export interface ConnectionOptions extends Http2Bounds {
   readonly sink: ByteSink
   readonly handler: ConnectionHandler
   /** Clock in milliseconds. */
@@ -42,7 +42,7 @@ const PRIORITY_BYTES = 5
 const PING_BYTES = 8
 
 /** The server's end of one HTTP/2 connection, without a socket. @see RFC 9113 */
-export class ServerConnection {
+export class Http2Connection {
   readonly #options: ConnectionOptions
   readonly #reader: FrameReader
   readonly #sender: Sender
