@@ -16,21 +16,50 @@ const COUNTED = new Set([
 /** Name of a counter -> its value. */
 export type Counts = ReadonlyMap<string, number>
 
-/** Statistics and metrics of some models, once they no longer change: a server counts a request after it has answered it. */
-export async function readCounts(
-  target: Target,
-  grpc: GrpcService,
-  models: readonly string[],
-): Promise<Counts> {
-  const end = performance.now() + PATIENCE_MS
-  let last = await readOnce(target, grpc, models)
-  for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
-    const next = await readOnce(target, grpc, models)
-    const isSame =
-      next.size === last.size && [...next].every(([key, value]) => last.get(key) === value)
-    if (isSame || performance.now() > end) return next
-    last = next
+/** The statistics and metrics of a server. */
+export class CountReader {
+  readonly #target: Target
+  readonly #grpc: GrpcService
+  /** Text of the metrics, while nothing has been asked since. A server makes few of them in a second. */
+  #metrics: string | undefined
+
+  constructor(target: Target, grpc: GrpcService) {
+    this.#target = target
+    this.#grpc = grpc
+  }
+
+  /** Notes that the server is about to be asked something that it counts. */
+  expectChange(): void {
+    this.#metrics = undefined
+  }
+
+  /** Reads what some models count, once it no longer changes: a server counts a request after it has answered it. */
+  async read(models: readonly string[]): Promise<Counts> {
+    const counts = await this.#settledStatistics(models)
+    this.#metrics ??= (await restCall(this.#target.metricsPort, 'GET', '/metrics')).body.toString()
+    return new Map([...counts, ...readSeries(models, this.#metrics)])
+  }
+
+  async #settledStatistics(models: readonly string[]): Promise<Counts> {
+    const end = performance.now() + PATIENCE_MS
+    let last = await this.#statistics(models)
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+      const next = await this.#statistics(models)
+      const isSame =
+        next.size === last.size && [...next].every(([key, value]) => last.get(key) === value)
+      if (isSame || performance.now() > end) return next
+      last = next
+    }
+  }
+
+  async #statistics(models: readonly string[]): Promise<Counts> {
+    const counts = new Map<string, number>()
+    for (const name of models) {
+      const answer = await this.#grpc.call({ rpc: 'ModelStatistics', requests: [{ name }] })
+      addNumbers(counts, name, Object(answer['message']).model_stats ?? [])
+    }
+    return counts
   }
 }
 
@@ -42,21 +71,6 @@ export function growth(before: Counts, after: Counts): Readonly<Record<string, n
       .filter(([key, value]) => value !== 0 || !before.has(key))
       .toSorted(([a], [b]) => (a < b ? -1 : 1)),
   )
-}
-
-async function readOnce(
-  target: Target,
-  grpc: GrpcService,
-  models: readonly string[],
-): Promise<Counts> {
-  const counts = new Map<string, number>()
-  for (const name of models) {
-    const answer = await grpc.call({ rpc: 'ModelStatistics', requests: [{ name }] })
-    addNumbers(counts, name, Object(answer['message']).model_stats ?? [])
-  }
-  const { body } = await restCall(target.metricsPort, 'GET', '/metrics')
-  addSeries(counts, models, body.toString())
-  return counts
 }
 
 /** The counts of a statistics message by their paths; items of lists have what identifies them in it. */
@@ -72,7 +86,8 @@ function addNumbers(counts: Map<string, number>, path: string, value: unknown): 
   }
 }
 
-function addSeries(counts: Map<string, number>, models: readonly string[], text: string): void {
+function readSeries(models: readonly string[], text: string): Counts {
+  const counts = new Map<string, number>()
   for (const line of text.split('\n')) {
     const [, name = '', labels = '', value] = /^(\w+)\{([^}]*)\} (\S+)$/.exec(line) ?? []
     const [, model = ''] = /model="([^"]*)"/.exec(labels) ?? []
@@ -81,4 +96,5 @@ function addSeries(counts: Map<string, number>, models: readonly string[], text:
     const series = `${name}{${labels.split(',').toSorted().join(',')}}`
     counts.set(series, COUNTED.has(name) ? Number(value) : 0)
   }
+  return counts
 }

@@ -4,7 +4,7 @@ import { until } from '@tutti/chassis/testing'
 import type { Target } from '../serving.ts'
 import { type Answer, addedModels, type Call, type Case } from './case.ts'
 import { comparable } from './comparable.ts'
-import { type Counts, growth, readCounts } from './counts.ts'
+import { CountReader, type Counts, growth } from './counts.ts'
 import { type GrpcService, openGrpcService } from './grpc-service.ts'
 import { callRest } from './rest-service.ts'
 
@@ -27,21 +27,25 @@ export function openServer(o: {
   readonly repository: string
 }): ParityServer {
   const grpc = openGrpcService(o.target.grpcPort)
+  const counts = new CountReader(o.target, grpc)
   return {
     run: async (test) => {
       const added = addedModels(test)
       await addFiles(o.repository, test.files ?? {})
-      const before = await countsBefore(o.target, grpc, test.calls)
+      const before = await countsBefore(counts, test.calls)
       try {
         const answers: Answer[] = []
         for (const call of test.calls) {
-          const answer = await answerTo(call, { ...o, grpc, before })
+          const answer = await answerTo(call, { ...o, grpc, counts, before })
           answers.push(comparable(call, answer, o.repository))
         }
         return answers
       } finally {
         await removeModels(o.repository, grpc, added)
-        if (added.length > 0) await makeReady(o.repository, grpc, added)
+        if (added.length > 0) {
+          counts.expectChange()
+          await makeReady(o.repository, grpc, added)
+        }
       }
     },
     isThere: async () => {
@@ -52,22 +56,24 @@ export function openServer(o: {
   }
 }
 
-async function countsBefore(
-  target: Target,
-  grpc: GrpcService,
-  calls: readonly Call[],
-): Promise<Counts> {
+async function countsBefore(reader: CountReader, calls: readonly Call[]): Promise<Counts> {
   const models = calls.flatMap((call) => ('counts' in call ? call.counts : []))
-  return models.length === 0 ? new Map() : await readCounts(target, grpc, models)
+  return models.length === 0 ? new Map() : await reader.read(models)
 }
 
 async function answerTo(
   call: Call,
-  o: { readonly target: Target; readonly grpc: GrpcService; readonly before: Counts },
+  o: {
+    readonly target: Target
+    readonly grpc: GrpcService
+    readonly counts: CountReader
+    readonly before: Counts
+  },
 ): Promise<Answer> {
+  if ('counts' in call) return growth(o.before, await o.counts.read(call.counts))
+  o.counts.expectChange()
   if ('rpc' in call) return await o.grpc.call(call)
   if ('path' in call) return await callRest(o.target.httpPort, call)
-  if ('counts' in call) return growth(o.before, await readCounts(o.target, o.grpc, call.counts))
   await settle(o.grpc)
   return {}
 }
