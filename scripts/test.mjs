@@ -1,4 +1,4 @@
-// Runs test files: npm test, npm run coverage, npm run nightly, npm run soak [-- PART-OF-PATH ...]
+// Runs test files: npm test, npm run nightly, npm run soak [-- PART-OF-PATH ...]
 import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -11,33 +11,19 @@ const root = resolve(import.meta.dirname, '..')
 const HOUR_S = 3600
 
 const TIERS = {
-  // All tests, and how much of the code they run. To count it takes a third to two thirds of the processor time of a test.
-  '--coverage': {
-    find: (filters) => findTestFiles(root, TESTS, filters),
-    env: () => collectCoverage(root),
-    atEnd: () => checkCoverage(root),
-  },
   '--nightly': {
     // Its own files, and all other tests that have random inputs or count: ten times as many.
     find: (filters) => findTestFiles(root, [...NIGHTLIES, ...TESTS], filters).filter(isLong),
-    env: () => ({ TUTTI_TEST_FACTOR: '10', ...newSeed() }),
+    env: { TUTTI_TEST_FACTOR: '10' },
     timeoutS: HOUR_S,
   },
   // Each file wants the machine for itself, and what showed after hours would not show again in as many.
   '--soak': {
     find: (filters) => findTestFiles(root, SOAKS, filters),
-    env: newSeed,
     jobs: 1,
     isOnce: true,
     timeoutS: 25 * HOUR_S,
   },
-}
-
-/** Chooses the random inputs of a run. One that failed fails again when it runs once more. */
-function newSeed() {
-  const { TUTTI_SEED = String(randomInt(2 ** 31)) } = process.env
-  console.log(`TUTTI_SEED=${TUTTI_SEED}`)
-  return { TUTTI_SEED }
 }
 
 function isLong(file) {
@@ -52,8 +38,19 @@ await runScript(async () => {
   const [first, ...rest] = process.argv.slice(2)
   if (Object.hasOwn(TIERS, first ?? '')) {
     const { find, env, ...options } = TIERS[first]
-    return await runTests({ root, files: find(rest), env: env(), ...options })
+    // One that failed fails again when it runs once more.
+    const { TUTTI_SEED = String(randomInt(2 ** 31)) } = process.env
+    console.log(`TUTTI_SEED=${TUTTI_SEED}`)
+    return await runTests({ root, files: find(rest), env: { ...env, TUTTI_SEED }, ...options })
   }
   const filters = first === undefined ? [] : [first, ...rest]
-  return await runTests({ root, files: findTestFiles(root, TESTS, filters) })
+  const files = findTestFiles(root, TESTS, filters)
+  // A part of the tests covers a part of the code; the gate is for all of them.
+  if (filters.length > 0) return await runTests({ root, files })
+  return await runTests({
+    root,
+    files,
+    env: collectCoverage(root),
+    atEnd: () => checkCoverage(root),
+  })
 })
