@@ -20,7 +20,7 @@ export type Counts = ReadonlyMap<string, number>
 export class CountReader {
   readonly #target: Target
   readonly #grpc: GrpcService
-  /** Text of the metrics, while nothing has been asked since. A server makes few of them in a second. */
+  /** Text of the metrics; undefined if the server was asked something after it. It makes few such texts in a second. */
   #metrics: string | undefined
 
   constructor(target: Target, grpc: GrpcService) {

@@ -41,9 +41,9 @@ export function openServer(o: {
         }
         return answers
       } finally {
-        await removeModels(o.repository, grpc, added)
         if (added.length > 0) {
           counts.expectChange()
+          await removeModels(o.repository, grpc, added)
           await makeReady(o.repository, grpc, added)
         }
       }
@@ -110,7 +110,7 @@ async function removeModels(
   for (const model of models.toReversed()) {
     await grpc.call({ rpc: 'RepositoryModelUnload', requests: [{ model_name: model }] })
   }
-  if (models.length > 0) await settle(grpc)
+  await settle(grpc)
   for (const model of models) await rm(join(repository, model), { recursive: true, force: true })
 }
 

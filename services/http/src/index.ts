@@ -12,7 +12,7 @@ export {
   type Http2Bounds,
   Http2Connection,
 } from './http2/http2-connection.ts'
-export { openHttp2Connection, type SocketHandler } from './http2/open-connection.ts'
+export { openHttp2Connection, type SocketHandler } from './http2/open-http2-connection.ts'
 export type { RequestHeaders } from './http2/request-headers.ts'
 export type { ByteSink } from './http2/sender.ts'
 export type { ServerStream, StreamHandler } from './http2/stream.ts'

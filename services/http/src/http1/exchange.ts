@@ -219,7 +219,7 @@ export class Exchange {
   #headText({ status, headers }: AnswerHead, framing: string, isLast: boolean): string {
     const text = `${formatStatus(status)}${this.#fields}${formatFields(headers)}`
     this.#hasAnswered = true
-    // A handler that has not read them by now will not.
+    // A handler that answers before it reads the body does not read it.
     this.#early = []
     return `${text}${formatDate()}${this.#connection.endingFields(isLast)}${framing}\r\n`
   }

@@ -84,7 +84,10 @@ export class Http1Connection implements ExchangeConnection {
     this.#advance(Buffer.concat([kept, bytes]))
   }
 
-  /** Handles that the client sends nothing more. If its answer was not given to the socket yet, the client has left, as with node:http. */
+  /**
+   * Takes the end of what the client sends. A client that ends before its answer is given to the socket has left, as with
+   * node:http.
+   */
   receiveEnd(): void {
     if (this.#exchange?.isGiven ?? true) this.#isEnding = true
     else this.destroy()

@@ -313,7 +313,7 @@ export class Sender implements StreamSender {
     return at
   }
 
-  /** Makes a piece of the stage's bytes that stand in none yet. */
+  /** Makes a piece of the bytes of the stage that no piece holds yet. */
   #cut(): void {
     if (this.#to > this.#from) this.#pieces.push(this.#stage.subarray(this.#from, this.#to))
     this.#from = this.#to

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { encodeFields } from '../hpack/encoder.ts'
 import type { Http2Bounds } from '../http2-connection.ts'
-import { openHttp2Connection } from '../open-connection.ts'
+import { openHttp2Connection } from '../open-http2-connection.ts'
 import type { ServerStream } from '../stream.ts'
 
 export const TEST_BOUNDS: Http2Bounds = {
