@@ -109,7 +109,7 @@ writeLicences(root)
 writeExampleGraphs(root)
 writeArchitecture(root)
 
-const { ACCEPTED_REASONS } = await import('../services/ensemble/dist/index.js')
+const { ACCEPTED_REASONS } = await import('../services/graph/dist/index.js')
 const { ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(
   '../services/api/dist/index.js'
 )

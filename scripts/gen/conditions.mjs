@@ -41,7 +41,7 @@ function checkReasons(sources, graph) {
       checkReason(path, reason, Object.keys(REASONS).filter(isMeant))
     }
   }
-  for (const reason of graph) checkReason('services/ensemble', reason, ['Ensemble'])
+  for (const reason of graph) checkReason('services/graph', reason, ['Ensemble'])
 }
 
 function checkReason(path, reason, kinds) {

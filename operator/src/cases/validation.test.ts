@@ -1,5 +1,5 @@
 import { testSeed } from '@tutti/chassis/testing'
-import { ACCEPTED_REASONS } from '@tutti/ensemble'
+import { ACCEPTED_REASONS } from '@tutti/graph'
 import t from 'tap'
 import { compareResults } from '../testing/validation/compare-results.ts'
 

@@ -1,10 +1,10 @@
+import { ACCEPTED_LABEL } from '@tutti/api'
 import {
-  ACCEPTED_LABEL,
   type AcceptedEnsemble,
   type AcceptedModel,
   parseAcceptedJson,
   toAcceptedJson,
-} from '@tutti/api'
+} from '@tutti/graph'
 import type { ControllerRevision, JsonObject, Stored } from '@tutti/kube'
 import { digestOf, toCanonicalJson } from '../runtime/canonical.ts'
 import { once } from './read-spec.ts'

@@ -1,4 +1,5 @@
-import { ACCEPTED_LABEL, type AcceptedModel, toAcceptedJson } from '@tutti/api'
+import { ACCEPTED_LABEL } from '@tutti/api'
+import { type AcceptedModel, toAcceptedJson } from '@tutti/graph'
 import type { JsonObject, OwnerReference } from '@tutti/kube'
 import type { PlainClient } from '@tutti/kube/testing'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'

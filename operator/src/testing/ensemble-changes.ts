@@ -133,7 +133,7 @@ const GRAPH: readonly FieldChange[] = [
     'picture',
   ]),
   change(
-    unaccepted('MissingInput', /^steps\[0\]\(a\): .*want inputMap/),
+    unaccepted('MissingInput', /^steps\[0\]\(a\): .*want them in inputMap/),
     ['steps[].inputMap', { image: 'image' }, {}],
     THREE,
   ),

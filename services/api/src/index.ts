@@ -73,14 +73,7 @@ export {
   Signature,
   StepStatus,
 } from './status/status.ts'
-export {
-  AcceptedEnsemble,
-  AcceptedModel,
-  parseAcceptedJson,
-  toAcceptedJson,
-} from './wire/accepted.ts'
 export { type EdgeIdentity, EdgeRoutes, parseEdgeRoutes } from './wire/edge-routes.ts'
-export { EnsembleRules, type StepHedge } from './wire/ensemble-rules.ts'
 export { mergeStatistics } from './wire/merge-statistics.ts'
 export {
   parseServedByRouter,
@@ -99,4 +92,4 @@ export {
   toDescriptionJson,
   type VersionState,
 } from './wire/step-contract.ts'
-export { parseWire } from './wire/wire-field.ts'
+export { ConfigJson, parseWire, readConfigJson } from './wire/wire-field.ts'

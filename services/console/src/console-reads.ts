@@ -10,7 +10,7 @@ import type { ClusterSource, ConsoleModel, ConsoleSource } from './console-sourc
 import { nextMs } from './next-ms.ts'
 import { readCluster } from './read-cluster.ts'
 import { NO_COUNTS, readCounts } from './read-counts.ts'
-import { type KnownStep, readGraph, toTensors } from './read-graph.ts'
+import { composingModels, type KnownStep, readGraph, toTensors } from './read-graph.ts'
 import { maySeeOperations } from './read-next-request.ts'
 import { readReplicas } from './read-replicas.ts'
 
@@ -74,7 +74,7 @@ export class ConsoleReads {
     }
     const found = source.find(name)
     const config = found?.config
-    const steps = config?.ensemble_scheduling?.step.map((step) => step.model_name) ?? []
+    const steps = found === undefined ? [] : composingModels(found)
     const asked = [name, ...steps.filter((model) => versions.has(model))]
     const [{ countsOf, countsFailure }, cluster] = await Promise.all([
       this.#count(asked),
@@ -184,7 +184,7 @@ function signature(config: ModelConfig | undefined, found: ConsoleModel | undefi
 }
 
 function calls(other: ConsoleModel | undefined, name: string): boolean {
-  return other?.config?.ensemble_scheduling?.step.some((s) => s.model_name === name) ?? false
+  return other !== undefined && composingModels(other).includes(name)
 }
 
 function groupVersions(index: readonly IndexEntry[]): ReadonlyMap<string, Version[]> {

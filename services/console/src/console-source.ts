@@ -1,4 +1,4 @@
-import type { EnsemblePlan } from '@tutti/ensemble'
+import type { EnsemblePlan } from '@tutti/graph'
 import type { ModelConfig, ModelStatistics } from '@tutti/model-config'
 import type { CaptureState, StepTotals, WantedRequest } from '@tutti/telemetry'
 import type { UnreadyResource } from './api/cluster.ts'

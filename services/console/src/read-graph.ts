@@ -1,4 +1,4 @@
-import type { EnsemblePlan } from '@tutti/ensemble'
+import { type EnsemblePlan, modelsOf, readConfigGraph, tensorName } from '@tutti/graph'
 import {
   isEnsembleConfig,
   type ModelConfig,
@@ -32,11 +32,16 @@ export function readGraph(o: GraphSource): Graph | undefined {
   if (!isEnsembleConfig(config)) return undefined
   const totals = new Map(o.totals.map((one) => [one.step, one]))
   const tensors = new Map(signatureOf(config).map((tensor) => [tensor.name, tensor]))
-  const steps = (config.ensemble_scheduling?.step ?? []).map((written, i): StepDetail => {
-    const { model_name: model, model_version: version } = written
+  const graph = plan?.graph ?? readConfigGraph(config)
+  const steps = graph.steps.map((step): StepDetail => {
+    const { version, name } = step
+    const model = plainName(step.model)
     const known = o.known(model)
-    const name = plan?.steps[i]?.name ?? model
-    for (const tensor of tensorsOf(written, known?.config)) {
+    const ports = {
+      inputs: step.inputs.map((one) => ({ name: one.name, tensor: tensorName(graph, one.from) })),
+      outputs: step.outputs.map((one) => ({ name: one.name, tensor: one.tensor })),
+    }
+    for (const tensor of tensorsOf([...ports.inputs, ...ports.outputs], known?.config)) {
       if (!tensors.has(tensor.name) || tensors.get(tensor.name)?.datatype === '') {
         tensors.set(tensor.name, tensor)
       }
@@ -46,8 +51,7 @@ export function readGraph(o: GraphSource): Graph | undefined {
       model,
       version,
       state: known === undefined ? 'unknown' : known.isReady ? 'ready' : 'not ready',
-      inputs: portsOf(written.input_map),
-      outputs: portsOf(written.output_map),
+      ...ports,
       totals: toTotals(totals.get(name)),
       failures: known?.failures,
     }
@@ -55,11 +59,13 @@ export function readGraph(o: GraphSource): Graph | undefined {
   return { steps, tensors: [...tensors.values()] }
 }
 
-type Written = NonNullable<ModelConfig['ensemble_scheduling']>['step'][number]
-type TensorMap = Written['input_map']
-
-function portsOf(map: TensorMap): { readonly name: string; readonly tensor: string }[] {
-  return Object.entries(map).map(([name, tensor]) => ({ name, tensor }))
+/** Lists the models that an ensemble runs; none for another model. */
+export function composingModels({
+  config,
+  plan,
+}: Pick<GraphSource, 'plan'> & { readonly config?: ModelConfig | undefined }): readonly string[] {
+  const graph = plan?.graph ?? (config && readConfigGraph(config))
+  return graph === undefined ? [] : modelsOf(graph).map(plainName)
 }
 
 /** Lists the inputs and outputs of a model, as its clients see them. */
@@ -84,11 +90,19 @@ export function toTensors(
 /**
  * Lists the ensemble tensors that a step reads and writes, with the types that its model says; '' for a type that is not known.
  */
-function tensorsOf({ input_map: ins, output_map: outs }: Written, config?: ModelConfig): Tensor[] {
+function tensorsOf(
+  ports: readonly { readonly name: string; readonly tensor: string }[],
+  config?: ModelConfig,
+): Tensor[] {
   const described = config === undefined ? [] : signatureOf(config)
-  return [...Object.entries(ins), ...Object.entries(outs)].map(([port, name]) => {
-    const found = described.find((one) => one.name === port)
-    return { name, datatype: found?.datatype ?? '', shape: found?.shape ?? [], isOptional: false }
+  return ports.map(({ name, tensor }) => {
+    const found = described.find((one) => one.name === name)
+    return {
+      name: tensor,
+      datatype: found?.datatype ?? '',
+      shape: found?.shape ?? [],
+      isOptional: false,
+    }
   })
 }
 

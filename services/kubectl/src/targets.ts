@@ -1,6 +1,6 @@
 import { modelNameOf } from '@tutti/api'
-import { modelOfStep } from '@tutti/ensemble'
 import { nearestName, ServeError } from '@tutti/errors'
+import { modelOfStep } from '@tutti/graph'
 import type { Stored } from '@tutti/kube'
 import type { Reader } from './cluster.ts'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from './resources.ts'

@@ -49,6 +49,7 @@ export {
   plainName,
   type QualifiedName,
   qualifyName,
+  renameStepModels,
   resolveName,
   splitName,
 } from './model/qualified-name.ts'

@@ -1,10 +1,12 @@
 import { resolve } from 'node:path'
 import {
+  isEnsembleConfig,
   type ModelConfig,
   parseModelConfig,
   printModelConfig,
   type QualifiedName,
   qualifyName,
+  renameStepModels,
   resolveName,
   splitName,
 } from '@tutti/model-config'
@@ -78,25 +80,23 @@ export class Namespaces {
     model: RepositoryModel,
   ): Promise<{ readonly model: RepositoryModel; readonly resolved?: string }> {
     const config = parseQuietly(model)
-    const scheduling = config?.ensemble_scheduling
     const namespace = splitName(model.name)?.namespace
-    if (config === undefined || scheduling === undefined || namespace === undefined) {
+    if (config === undefined || !isEnsembleConfig(config) || namespace === undefined) {
       return { model }
     }
     const all = await this.names()
-    const step = scheduling.step.map((one) => {
-      const named = all.filter((name) => splitName(name)?.name === one.model_name)
+    const resolved: string[] = []
+    const named = renameStepModels(config, (written) => {
+      const candidates = all.filter((name) => splitName(name)?.name === written)
+      const name = resolveName(candidates, namespace, written)
+      resolved.push(name)
       // The namespace that is written there counts no more than in Triton, which overwrites it.
-      const model_namespace = ''
-      return {
-        ...one,
-        model_namespace,
-        model_name: resolveName(named, namespace, one.model_name),
-      }
+      return { namespace: '', name }
     })
-    const configText = printModelConfig({ ...config, ensemble_scheduling: { ...scheduling, step } })
-    const resolved = step.map((one) => one.model_name).join('\n')
-    return { model: { ...model, configText }, resolved }
+    return {
+      model: { ...model, configText: printModelConfig(named) },
+      resolved: resolved.join('\n'),
+    }
   }
 }
 

@@ -12,6 +12,7 @@ import {
   type ModelStatistics,
   plainName,
   qualifyName,
+  renameStepModels,
   resolveName,
   splitName,
 } from '@tutti/model-config'
@@ -190,15 +191,12 @@ export class NamespacedModels implements InferenceBackend, ConsoleSource {
 
   /** Shows a configuration as it is written, with the namespaces of an ensemble's steps, which Triton adds too. */
   #show(config: ModelConfig): ModelConfig {
-    const scheduling = config.ensemble_scheduling
-    if (scheduling === undefined) return config
     const known = this.#shown.get(config)
     if (known !== undefined) return known
-    const step = scheduling.step.map((one) => {
-      const { name, namespace } = splitName(one.model_name) ?? { name: one.model_name }
-      return { ...one, model_name: name, model_namespace: namespace ?? '' }
-    })
-    const shown = { ...config, ensemble_scheduling: { ...scheduling, step } }
+    const shown = renameStepModels(
+      config,
+      (model) => splitName(model) ?? { namespace: '', name: model },
+    )
     this.#shown.set(config, shown)
     return shown
   }

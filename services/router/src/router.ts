@@ -206,7 +206,7 @@ export class Router implements InferenceBackend, ConsoleSource {
     const found = this.view.find(name)
     if (found?.kind !== 'ensemble' || found.config !== undefined) return found
     // It lacks what its models would say, and shows its steps all the same.
-    const config = this.view.ensembles.find((one) => one.name === name)?.config
+    const config = this.view.ensembles.find((one) => one.name === name)?.definition?.config
     return config === undefined ? found : { ...found, config }
   }
 

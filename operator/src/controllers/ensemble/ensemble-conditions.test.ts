@@ -1,5 +1,5 @@
-import type { EnsembleCheck } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import type { EnsembleCheck } from '@tutti/graph'
 import { normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import * as fc from 'fast-check'
 import t from 'tap'
@@ -10,7 +10,7 @@ const config = normaliseModelConfig(parseModelConfig('name: "e" platform: "ensem
 const ACCEPTED: EnsembleCheck = {
   accepted: true,
   config,
-  rules: { stepNames: [], dependsOn: [] },
+  graph: { steps: [], outputs: [], maxInFlightPerStep: 0 },
   models: {},
   warnings: [],
 }

@@ -1,5 +1,5 @@
 import { type EnsembleConditionType, type ServedByRouter, type StepStatus } from '@tutti/api'
-import { type EnsembleCheck, summarizeProblems } from '@tutti/ensemble'
+import { type EnsembleCheck, summarizeProblems } from '@tutti/graph'
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import type { RouterTrouble } from '../router/router-trouble.ts'

@@ -1,10 +1,5 @@
-import {
-  type AcceptedEnsemble,
-  type EnsembleSpec,
-  type EnsembleStatus,
-  modelNameOf,
-} from '@tutti/api'
-import { checkEnsemble, type EnsembleCheck } from '@tutti/ensemble'
+import { type EnsembleSpec, type EnsembleStatus, modelNameOf } from '@tutti/api'
+import { type AcceptedEnsemble, checkEnsemble, type EnsembleCheck } from '@tutti/graph'
 import type { Stored } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'
@@ -234,7 +229,7 @@ function isSettled(object: Ensemble, newest: Revision | undefined): boolean {
 
 function toAccepted(
   object: Ensemble,
-  { config, rules, models }: Extract<EnsembleCheck, { readonly accepted: true }>,
+  { config, graph, models }: Extract<EnsembleCheck, { readonly accepted: true }>,
 ): AcceptedEnsemble {
   const { name, uid, generation = 0 } = object.metadata
   return {
@@ -242,11 +237,7 @@ function toAccepted(
     modelName: config.name,
     resource: { name, uid, generation },
     config,
-    rules: {
-      ...rules,
-      stepNames: [...rules.stepNames],
-      dependsOn: rules.dependsOn.map((list) => [...list]),
-    },
+    graph,
     models: { ...models },
   }
 }

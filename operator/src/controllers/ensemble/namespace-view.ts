@@ -1,5 +1,5 @@
-import type { AcceptedEnsemble, NamedResource } from '@tutti/api'
-import type { EnsembleWorld, KnownModel } from '@tutti/ensemble'
+import type { NamedResource } from '@tutti/api'
+import { type AcceptedEnsemble, type EnsembleWorld, type KnownModel, modelsOf } from '@tutti/graph'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import { acceptedOf, byRevision, isOrphanOf } from '../accepted-revisions.ts'
@@ -89,8 +89,8 @@ export class NamespaceView {
    * accepted, or paused.
    */
   #composing(ensemble: Stored<EnsembleObject>): readonly string[] {
-    const steps = this.acceptedOf(ensemble)?.config.ensemble_scheduling?.step ?? []
-    return [...stepModelsOf(ensemble), ...steps.map((step) => step.model_name)]
+    const accepted = this.acceptedOf(ensemble)
+    return [...stepModelsOf(ensemble), ...(accepted === undefined ? [] : modelsOf(accepted.graph))]
   }
 
   #claims(servedName: string): readonly StepTarget[] {

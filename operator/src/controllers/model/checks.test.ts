@@ -1,5 +1,5 @@
 import { ModelSpec } from '@tutti/api'
-import { fromModelConfig } from '@tutti/ensemble'
+import { fromModelConfig } from '@tutti/graph'
 import type { Secret, Stored } from '@tutti/kube'
 import { completeModelConfig, emptyModelConfig } from '@tutti/model-config'
 import t from 'tap'

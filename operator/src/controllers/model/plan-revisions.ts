@@ -1,4 +1,4 @@
-import type { AcceptedModel } from '@tutti/api'
+import type { AcceptedModel } from '@tutti/graph'
 import { acceptedOf, type Revision, toWanted, type WantedRevision } from '../accepted-revisions.ts'
 import { canServe, type ModelPod, readyVersionsOf, type VersionRevision } from './model-pods.ts'
 

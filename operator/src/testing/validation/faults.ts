@@ -1,4 +1,4 @@
-import type { Dice } from '@tutti/ensemble/testing'
+import type { Dice } from '@tutti/graph/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 
 /** A fault that `act` puts into the manifests of a namespace. If no manifest fits, `act` changes nothing. */

@@ -1,5 +1,5 @@
 import { ensembleManifest, modelManifest } from '@tutti/api/testing'
-import { type Dice, dice } from '@tutti/ensemble/testing'
+import { type Dice, dice } from '@tutti/graph/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import { FAULTS } from './faults.ts'
 import { REPOSITORY, type Target, type Tensor } from './repository.ts'

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { summarizeProblems } from '@tutti/ensemble'
+import { summarizeProblems } from '@tutti/graph'
 import type { PlainObject } from '@tutti/kube/testing'
 import { ACCEPTED, type CheckResult, type CheckResults } from './check-result.ts'
 

@@ -93,8 +93,8 @@ async function completeConfig(
     return config
   }
   const [ensemble] = await readEnsembles([model])
-  if (ensemble?.config === undefined) {
+  if (ensemble?.definition === undefined) {
     throw new ServeError('CONFIG_INVALID', ensemble?.reason ?? `'${model.name}' is no ensemble`)
   }
-  return ensemble.config
+  return ensemble.definition.config
 }

@@ -9,8 +9,8 @@ import {
   REQUESTED_OUTPUT_FLAG,
   renderExplanation,
 } from '@tutti/command-line/explain'
-import { planEnsemble } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { planEnsemble, readConfigGraph } from '@tutti/graph'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { type LocatedManifest, namespaceOf, parseManifests } from '../manifests/parse-manifests.ts'
 import { readManifestFiles } from '../manifests/read-files.ts'
@@ -120,7 +120,11 @@ function planOfRepository(
   const config = repository?.configs.get(name)
   const modelOf = (model: string): ModelConfig | undefined => repository?.configs.get(model)
   if (config !== undefined && isEnsembleConfig(config)) {
-    const plan = planEnsemble({ config, lookup: (model) => lookupIn(repository, model) })
+    const plan = planEnsemble({
+      config,
+      graph: readConfigGraph(config),
+      lookup: (model) => lookupIn(repository, model),
+    })
     return { plan, modelOf }
   }
   const problem = repository?.problems.get(name)

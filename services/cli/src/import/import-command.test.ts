@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { applyModelOverrides, modelNameOf, toModelOverrides } from '@tutti/api'
-import { toEnsembleConfig } from '@tutti/ensemble'
+import { readValidManifest } from '@tutti/graph'
 import {
   emptyModelConfig,
   type ModelConfig,
@@ -74,7 +74,7 @@ for (const repository of [
         const found = manifests.find(({ manifest }) => modelNameOf(manifest) === model.name)
         const wanted = await configOf(model)
         if (found?.manifest.kind === 'Ensemble') {
-          t.same(toEnsembleConfig(found.manifest).config, wanted, model.name)
+          t.same(readValidManifest(found.manifest).config, wanted, model.name)
         } else if (found !== undefined) {
           const { spec } = found.manifest
           t.equal(spec.storageUri, `pvc://models/${model.name}`)

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Manifest, resourceNames } from '@tutti/api'
-import { fromModelConfig } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { fromModelConfig } from '@tutti/graph'
 import {
   chooseVersions,
   emptyModelConfig,

@@ -98,8 +98,8 @@ export async function openModelServer(
   })
   const namespaced = new NamespacedModels({ router, repository })
   const backend = isNamespaced ? namespaced : router
-  const { rules } = manifests ?? {}
-  const control = new RepositoryControl({ router, repository, rules, hosts: step.models, log })
+  const { graphs } = manifests ?? {}
+  const control = new RepositoryControl({ router, repository, graphs, hosts: step.models, log })
   const { watch, failedModels } = await loadStartModels(o, { control, repository })
   isControlled = flags['model-control-mode'] === 'explicit'
   const ended = watch && followRepository(watch, { flags, clock, log, control, signal: stopping })

@@ -1,7 +1,6 @@
 import {
   type BeyondConfig,
   type EnsembleManifest,
-  type EnsembleRules,
   type Manifest,
   type ModelManifest,
   modelNameOf,
@@ -11,6 +10,7 @@ import {
 } from '@tutti/api'
 import { type Clock, type Logger, type StatusLine, TransferProgress } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { Graph } from '@tutti/graph'
 import { printModelConfig } from '@tutti/model-config'
 import { type ConfigOverrides, type ModelDirectory, OverrideDirectories } from '@tutti/repository'
 import type { BackendConfig, ModelFlags } from '@tutti/step'
@@ -40,8 +40,8 @@ export interface OpenedManifests {
   readonly directories: readonly ModelDirectory[]
   readonly overrides: ConfigOverrides
   readonly beyond: BeyondConfig
-  /** Rules that Ensembles have beyond their configurations, by served name. */
-  readonly rules: ReadonlyMap<string, EnsembleRules>
+  /** Graphs of the Ensembles, by served name. */
+  readonly graphs: ReadonlyMap<string, Graph>
   /** Deletes the files that were written for Ensembles. */
   close(): Promise<void>
 }
@@ -96,7 +96,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
       directories: [...directories, ...ensembles.directories],
       overrides,
       beyond,
-      rules: ensembles.rules,
+      graphs: ensembles.graphs,
       close: () => written.close(),
     }
   } catch (error) {
@@ -203,11 +203,11 @@ async function writeEnsembles(
   { manifests }: ParsedManifests,
   repository: ReadRepository,
   written: OverrideDirectories,
-): Promise<Pick<OpenedManifests, 'directories' | 'rules'>> {
+): Promise<Pick<OpenedManifests, 'directories' | 'graphs'>> {
   const all = manifests.map(({ manifest }) => manifest)
   const namespace = new NamespaceManifests(all, repository)
   const directories: ModelDirectory[] = []
-  const rules = new Map<string, EnsembleRules>()
+  const graphs = new Map<string, Graph>()
   for (const manifest of all.filter(isEnsemble)) {
     const name = modelNameOf(manifest)
     const result = namespace.check(manifest)
@@ -220,9 +220,9 @@ async function writeEnsembles(
     ])
     const { path } = await written.write(name, files)
     directories.push({ name, path })
-    rules.set(name, result.rules)
+    graphs.set(name, result.graph)
   }
-  return { directories, rules }
+  return { directories, graphs }
 }
 
 function isEnsemble(manifest: Manifest): manifest is EnsembleManifest {

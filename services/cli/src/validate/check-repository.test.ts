@@ -175,7 +175,7 @@ ensemble_scheduling { ${step('py', { x: 'a' }, { y: 'b' }).replace('{', `{ ${fie
   })
   t.match(await runCommand(['validate', `--model-repository=${repository}`]), {
     code: 1,
-    out: /:2:\d+: .*got 'other', want '': model namespacing is off .*\n2 Models and Ensembles, 1 error, 1 note\n$/s,
+    out: /:2:\d+: .*'other' in step 0 .*, want '': model namespacing is off .*\n2 Models and Ensembles, 1 error, 1 note\n$/s,
   })
 })
 

@@ -1,12 +1,13 @@
 import { createEngines } from '@tutti/backends'
 import { silentLogger } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
 import {
   type CheckedConfig,
-  composedModels,
-  type FoundModel,
-  findConfigFaults,
-} from '@tutti/ensemble'
-import { ServeError } from '@tutti/errors'
+  checkConfig,
+  type KnownModel,
+  modelsOf,
+  readConfigGraph,
+} from '@tutti/graph'
 import {
   faultsWhenRead,
   isEnsembleConfig,
@@ -53,7 +54,7 @@ export async function checkRepositories(paths: readonly string[]): Promise<Repor
   const found = [...models.values()].flatMap((checked) => {
     // Triton checks some rules twice: when it reads a config, and for an ensemble.
     const told = new Set(checked.faults.map(({ message }) => message))
-    const all = checked.kind === 'Ensemble' ? ensembles.check(checked).faults : []
+    const all = checked.kind === 'Ensemble' ? ensembles.check(checked) : []
     const graph = all.filter(({ message }) => !told.has(message))
     return [...checked.faults, ...graph].map((fault) => toProblem(checked, fault))
   })
@@ -148,23 +149,26 @@ class RepositoryEnsembles {
     this.#models = models
   }
 
-  check({ model, config }: CheckedModel): Pick<CheckedConfig, 'faults'> {
-    return config === undefined ? { faults: [] } : this.#check(model.name, config)
+  check({ model, config }: CheckedModel): CheckedConfig['problems'] {
+    return config === undefined ? [] : this.#check(model.name, config).problems
   }
 
   #check(name: string, config: ModelConfig): CheckedConfig {
     const known = this.#results.get(name)
     if (known !== undefined) return known
-    const result = findConfigFaults(config, {
+    const result = checkConfig(config, {
       lookup: (other) => this.#lookup(other),
       names: () => [...this.#models.keys()].filter((other) => other !== name),
-      composes: (other) => composedModels(this.#models.get(other)?.config),
+      composes: (other) => {
+        const found = this.#models.get(other)?.config
+        return found === undefined ? [] : modelsOf(readConfigGraph(found))
+      },
     })
     this.#results.set(name, result)
     return result
   }
 
-  #lookup(name: string): FoundModel | 'unknown' | 'faulty' {
+  #lookup(name: string): KnownModel | 'unknown' | 'faulty' {
     const found = this.#models.get(name)
     if (found === undefined) return 'unknown'
     const { config, kind, model } = found

@@ -13,7 +13,10 @@ import {
   type EnsembleCheck,
   type EnsembleWorld,
   type KnownModel,
-} from '@tutti/ensemble'
+  modelOfStep,
+  modelsOf,
+  readConfigGraph,
+} from '@tutti/graph'
 import {
   emptyModelConfig,
   isEnsembleConfig,
@@ -104,12 +107,10 @@ export class NamespaceManifests {
   #composes(name: string): readonly string[] {
     const manifest = this.#byName.get(name)
     if (manifest?.kind === 'Ensemble') {
-      return manifest.spec.steps.flatMap(
-        (step) => step.ensembleRef?.name ?? step.modelRef?.name ?? [],
-      )
+      return manifest.spec.steps.map(modelOfStep)
     }
     const config = manifest === undefined ? this.#repository?.configs.get(name) : undefined
-    return config?.ensemble_scheduling?.step.map((step) => step.model_name) ?? []
+    return config === undefined ? [] : modelsOf(readConfigGraph(config))
   }
 }
 

@@ -129,7 +129,7 @@ await t.test('all problems of a graph are told, each at its line', async (t) => 
     [
       `-:${lineOf('- name: c')}: steps[2](c): nothing reads what it makes; want one of its outputs in \`outputs\` or read by a step, or no such step (UnreachableStep)`,
       `-:${lineOf('u: x')}: steps[0](a).inputMap[u]: 'm' has no input 'u'; there is 'x' (UnknownTensor)`,
-      `-:${lineOf('i: a.y')}: steps[1](b).inputMap[i]: INT8[4] expected, outputs[0](y) is FP32[4] (DatatypeMismatch)`,
+      `-:${lineOf('i: a.y')}: steps[1](b).inputMap[i]: 'k' takes INT8[4], outputs[0](y) is FP32[4] (DatatypeMismatch)`,
     ],
   )
   t.match(out, /^3 Models and Ensembles, 3 errors$/m)

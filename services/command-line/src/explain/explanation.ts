@@ -1,6 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
-import { type EnsemblePlan, selectOutputs } from '@tutti/ensemble'
 import { assert } from '@tutti/errors'
+import { type EnsemblePlan, selectOutputs } from '@tutti/graph'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import { z } from 'zod'
 import { readonlyListOf } from '../results/result-schema.ts'
@@ -80,7 +80,7 @@ export function explainPlan(
   models: (name: string) => ModelConfig | undefined,
   requested: readonly string[],
 ): Explanation {
-  const graph = requested.length === 0 ? plan.graph : selectOutputs(plan, requested)
+  const graph = requested.length === 0 ? plan.whole : selectOutputs(plan, requested)
   const own = modelMetadata(plan.config, [])
   const executes = plan.steps.map(({ outputs }) =>
     outputs.some(({ tensor }) => (graph.uses[tensor] ?? 0) > 0),

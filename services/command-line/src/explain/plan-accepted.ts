@@ -1,5 +1,4 @@
-import { type AcceptedEnsemble } from '@tutti/api'
-import { type EnsemblePlan, planEnsemble } from '@tutti/ensemble'
+import { type AcceptedEnsemble, type EnsemblePlan, planEnsemble } from '@tutti/graph'
 import type { ModelConfig } from '@tutti/model-config'
 
 /** A plan, and the configurations of the models that it runs. */
@@ -11,21 +10,15 @@ export interface FoundPlan {
 /** Plans an accepted Ensemble with the configurations of models that it was checked against. */
 export function planAccepted({
   config,
-  rules,
+  graph,
   models,
-}: Pick<AcceptedEnsemble, 'config' | 'rules' | 'models'>): FoundPlan {
+}: Pick<AcceptedEnsemble, 'config' | 'graph' | 'models'>): FoundPlan {
   const byName = new Map(Object.entries(models))
+  // The versions that steps name are known: the Ensemble was checked against them.
+  const readyVersions = [1, ...graph.steps.map(({ version }) => version)]
   const lookup = (model: string) => {
     const found = byName.get(model)
-    return found && { config: found, readyVersions: versionsOf(config, model) }
+    return found && { config: found, readyVersions }
   }
-  const plan = planEnsemble({ config, rules, lookup })
-  return { plan, modelOf: (model) => byName.get(model) }
-}
-
-/** Lists the versions of a model that steps name. They are known, because an accepted Ensemble was checked against them. */
-function versionsOf({ ensemble_scheduling }: ModelConfig, model: string): readonly number[] {
-  const steps = ensemble_scheduling?.step ?? []
-  const named = steps.filter((step) => step.model_name === model).map((step) => step.model_version)
-  return [1, ...named.filter((version) => version !== -1)]
+  return { plan: planEnsemble({ config, graph, lookup }), modelOf: (model) => byName.get(model) }
 }

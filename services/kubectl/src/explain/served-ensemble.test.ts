@@ -45,7 +45,7 @@ const accepted = (generation: number): JsonObject => ({
   modelName: 'e',
   resource: { name: 'e', uid: 'uid-e', generation },
   config: { name: 'e', ensembleScheduling: { step: [] } },
-  rules: { stepNames: [], dependsOn: [] },
+  graph: { steps: [], outputs: [], maxInFlightPerStep: 0 },
   models: {},
 })
 

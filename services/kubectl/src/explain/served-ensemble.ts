@@ -1,5 +1,6 @@
-import { type AcceptedEnsemble, conditionOf, parseAcceptedJson } from '@tutti/api'
+import { conditionOf } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
+import { type AcceptedEnsemble, parseAcceptedJson } from '@tutti/graph'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../resources.ts'
 import type { Cause } from '../status/tree.ts'

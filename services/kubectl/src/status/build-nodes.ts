@@ -6,7 +6,7 @@ import {
   resourceState,
   WAITING_REASONS,
 } from '@tutti/api'
-import { modelOfStep } from '@tutti/ensemble'
+import { modelOfStep } from '@tutti/graph'
 import type { Pod, Stored } from '@tutti/kube'
 import { type EnsembleObject, type ModelObject, type StepReference } from '../resources.ts'
 import { isLeaving, toPodNode } from './pod-node.ts'

@@ -2,9 +2,8 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { toAcceptedJson } from '@tutti/api'
 import { parsedEnsemble } from '@tutti/api/testing'
-import { checkEnsemble } from '@tutti/ensemble'
+import { checkEnsemble, toAcceptedJson } from '@tutti/graph'
 import { takeForwards } from '@tutti/kube/testing'
 import { modelConfig } from '@tutti/model-config/testing'
 import type { Test } from 'tap'
@@ -74,14 +73,14 @@ function acceptedRevision(): object {
   })
   const check = checkEnsemble(ensemble, { lookup: () => ({ config: slow, readyVersions: [1] }) })
   if (!check.accepted) throw new Error(check.message)
-  const { config, rules, models } = check
+  const { config, graph, models } = check
   const resource = { name: 'ens', uid: 'uid-ens', generation: 1 }
   const data = toAcceptedJson({
     kind: 'Ensemble',
     modelName: 'ens',
     resource,
     config,
-    rules,
+    graph,
     models,
   })
   const revision = object('ControllerRevision', 'ens-1', { revision: 1, data })

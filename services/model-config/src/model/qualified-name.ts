@@ -1,3 +1,5 @@
+import type { ModelConfig } from './model-config.ts'
+
 /** Separator that tritonserver prints between namespace and name. */
 const SEPARATOR = '::'
 
@@ -47,4 +49,18 @@ export function resolveName(qualified: readonly string[], namespace: string, nam
   if (qualified.includes(own)) return own
   const [only, ...others] = qualified
   return only === undefined || others.length > 0 ? name : only
+}
+
+/** Gives the models of an ensemble's steps other names. Another configuration comes back as it is. */
+export function renameStepModels(
+  config: ModelConfig,
+  rename: (model: string) => QualifiedName,
+): ModelConfig {
+  const scheduling = config.ensemble_scheduling
+  if (scheduling === undefined) return config
+  const step = scheduling.step.map((one) => {
+    const { namespace: model_namespace, name: model_name } = rename(one.model_name)
+    return { ...one, model_name, model_namespace }
+  })
+  return { ...config, ensemble_scheduling: { ...scheduling, step } }
 }

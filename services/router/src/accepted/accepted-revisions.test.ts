@@ -58,7 +58,7 @@ class World {
     const models = { [`m${n}`]: IO }
     const revision = this.#count
     const object = ensembleRevision({ name, model: `e${n}`, config, revision, models })
-    const broken = { ...object, data: { ...Object(object.data), rules: 5 } }
+    const broken = { ...object, data: { ...Object(object.data), graph: 5 } }
     this.#put(isBroken ? broken : object, !isBroken)
   }
 

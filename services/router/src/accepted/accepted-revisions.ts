@@ -1,7 +1,13 @@
-import { type AcceptedEnsemble, type AcceptedModel, parseAcceptedJson } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
-import { type ComposingModel, planEnsemble, validateEnsembleConfig } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import {
+  type AcceptedEnsemble,
+  type AcceptedModel,
+  type ComposingModel,
+  parseAcceptedJson,
+  planEnsemble,
+  validateGraph,
+} from '@tutti/graph'
 import { normaliseModelConfig } from '@tutti/model-config'
 import { nameTaken, revisionRefused } from '../log-events.ts'
 import { LoggedOnce } from '../log-once.ts'
@@ -131,8 +137,7 @@ function toValue(
   checkPlan(accepted)
   const source = {
     name: modelName,
-    config: normaliseModelConfig(config),
-    rules: accepted.rules,
+    definition: { config: normaliseModelConfig(config), graph: accepted.graph },
     labels: {},
     versions: [{ version: 1, revision: name }],
     reason: '',
@@ -141,17 +146,17 @@ function toValue(
 }
 
 /** @throws ServeError if it makes no plan even with the models that it was accepted with. */
-function checkPlan({ config, rules, models }: AcceptedEnsemble): void {
-  const steps = config.ensemble_scheduling?.step ?? []
+function checkPlan({ config, graph, models }: AcceptedEnsemble): void {
+  const { steps } = graph
   const known = new Map(Object.entries(models))
-  validateEnsembleConfig(config)
-  if (!steps.every((step) => known.has(step.model_name))) return
-  const readyVersions = [1, ...steps.map((step) => step.model_version)]
+  validateGraph(config, graph)
+  if (!steps.every(({ model }) => known.has(model))) return
+  const readyVersions = [1, ...steps.map(({ version }) => version)]
   const lookup = (model: string): ComposingModel | undefined => {
     const found = known.get(model)
     return found && { config: found, readyVersions }
   }
-  planEnsemble({ config, rules, lookup })
+  planEnsemble({ config, graph, lookup })
 }
 
 function isEnsemble(

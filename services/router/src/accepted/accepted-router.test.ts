@@ -245,7 +245,7 @@ await t.test('broken data leaves what was there, and everything else', async (t)
       model: 'y',
       config: ensemble('m', 'm'),
       models: { m: IO },
-      rules: { dependsOn: [[1], []] },
+      beyond: { steps: [{ after: [1] }] },
     }),
   ]
   await accept(MODEL_1, ENSEMBLE_1)

@@ -1,4 +1,4 @@
-import type { AcceptedEnsemble, AcceptedModel } from '@tutti/api'
+import type { AcceptedEnsemble, AcceptedModel } from '@tutti/graph'
 import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 
 /** One accepted generation of a Model. */

@@ -60,7 +60,7 @@ function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsemble
   const entry = catalog.models.get(source.name)
   if (entry?.kind !== 'ensemble') return false
   const { plan } = entry
-  if (plan === undefined || plan.config !== source.config) return false
+  if (plan === undefined || plan.config !== source.definition?.config) return false
   if (!entry.versions.some(({ state }) => state === 'READY')) return false
   const checkedWith = new Map(Object.entries(accepted.models))
   return plan.steps.every(({ model, version }) => {

@@ -216,7 +216,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     model: 'e',
     config: ENSEMBLE,
     models: { m: IO },
-    rules: { timeoutMs: 30_000, maxInFlightRequests: 8 },
+    beyond: { timeoutMs: 30_000, maxInFlightRequests: 8 },
   })
   await plain.create(revisionsOf(NAMESPACE), stored(model('m-1', 1, 'old')))
   await plain.create(

@@ -1,5 +1,4 @@
-import { findDependencies, orderEnsembles } from '@tutti/ensemble'
-import type { ModelConfig } from '@tutti/model-config'
+import { modelsOf, orderEnsembles } from '@tutti/graph'
 import type { CatalogEnsemble, CatalogEntries } from './catalog.ts'
 import {
   type Before,
@@ -8,7 +7,7 @@ import {
   refusedEnsemble,
   unloaded,
 } from './ensemble-entry.ts'
-import type { EnsembleSource } from './ensemble-source.ts'
+import type { EnsembleDefinition, EnsembleSource } from './ensemble-source.ts'
 import { remembered } from './remembered.ts'
 
 /** Adds the ensembles to entries that already have the models. An ensemble comes after the ensembles that it is composed of. */
@@ -52,7 +51,7 @@ interface Wanted {
   /** Why it cannot be planned. */
   readonly cycle: string | undefined
   /** Absent if it cannot be planned. */
-  readonly config: ModelConfig | undefined
+  readonly definition: EnsembleDefinition | undefined
 }
 
 function wantedOf(
@@ -65,19 +64,19 @@ function wantedOf(
   const cycle = cycles.get(name)?.message
   // One that is served was on no cycle: a new source of another one made it.
   const isUsable = cycle === undefined || served === source
-  return { source, served, cycle, config: isUsable ? usable.get(name) : undefined }
+  return { source, served, cycle, definition: isUsable ? usable.get(name) : undefined }
 }
 
-function composingOf({ config, served }: Wanted): readonly string[] {
-  const configs = [config, served?.config].flatMap((one) => one ?? [])
-  return [...new Set(configs.flatMap(findDependencies))]
+function composingOf({ definition, served }: Wanted): readonly string[] {
+  const definitions = [definition, served?.definition].flatMap((one) => one ?? [])
+  return [...new Set(definitions.flatMap(({ graph }) => modelsOf(graph)))]
 }
 
 function toEntry(entries: CatalogEntries, wanted: Wanted, o: Before): CatalogEnsemble {
-  const { source, served, cycle, config } = wanted
+  const { source, served, cycle, definition } = wanted
   if (source.isUnloaded === true) return unloaded(source)
   let next: CatalogEnsemble
-  if (config !== undefined) next = planned(entries, source, config, o)
+  if (definition !== undefined) next = planned(entries, source, definition, o)
   else if (cycle !== undefined) next = invalidEnsemble(source, o, cycle)
   else next = refusedEnsemble(source, source.reason)
   if (next.plan !== undefined || served === undefined) return next
@@ -92,15 +91,15 @@ function keep(
   pending: CatalogEnsemble,
   o: Before,
 ): CatalogEnsemble | undefined {
-  if (served.config === undefined) return undefined
-  const kept = planned(entries, served, served.config, o)
+  if (served.definition === undefined) return undefined
+  const kept = planned(entries, served, served.definition, o)
   return kept.plan === undefined ? undefined : { ...kept, pending }
 }
 
 type Ordered = ReturnType<typeof orderEnsembles> & {
   readonly byName: ReadonlyMap<string, EnsembleSource>
-  /** Configurations of the ensembles that may be planned. */
-  readonly usable: ReadonlyMap<string, ModelConfig>
+  /** The ensembles that may be planned. */
+  readonly usable: ReadonlyMap<string, EnsembleDefinition>
 }
 
 const ORDERED = new WeakMap<readonly EnsembleSource[], Ordered>()
@@ -110,11 +109,14 @@ function orderSources(sources: readonly EnsembleSource[]): Ordered {
   const known = ORDERED.get(sources)
   if (known !== undefined) return known
   const byName = new Map(sources.map((source) => [source.name, source]))
-  const usable = new Map<string, ModelConfig>()
-  for (const { name, config, reason, isUnloaded } of sources) {
-    if (isUnloaded !== true && config !== undefined && reason === '') usable.set(name, config)
+  const usable = new Map<string, EnsembleDefinition>()
+  for (const { name, definition, reason, isUnloaded } of sources) {
+    if (isUnloaded !== true && definition !== undefined && reason === '') {
+      usable.set(name, definition)
+    }
   }
-  const ordered = { ...orderEnsembles(usable), byName, usable }
+  const graphs = new Map([...usable].map(([name, { graph }]) => [name, graph]))
+  const ordered = { ...orderEnsembles(graphs), byName, usable }
   ORDERED.set(sources, ordered)
   return ordered
 }

@@ -1,8 +1,9 @@
 import type { ServedModel } from '@tutti/api'
+import { readConfigGraph } from '@tutti/graph'
 import type { ModelConfig } from '@tutti/model-config'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { chain, oneToOne, toConfig } from '../testing/index.ts'
+import { chain, oneToOne, toConfig, toDefinition } from '../testing/index.ts'
 import { buildCatalog } from './build-catalog.ts'
 import { type Catalog, type CatalogEnsemble, EMPTY_CATALOG } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
@@ -13,8 +14,8 @@ function served(name: string, revision: string): ServedModel {
 }
 
 function source(name: string, steps: readonly [string, string]): EnsembleSource {
-  const config = toConfig(name, chain(...steps))
-  return { name, config, labels: {}, versions: [{ version: 1, revision: name }], reason: '' }
+  const definition = toDefinition(name, chain(...steps))
+  return { name, definition, labels: {}, versions: [{ version: 1, revision: name }], reason: '' }
 }
 
 /** Without what an ensemble that is down was before. */
@@ -94,7 +95,8 @@ function overOne(step: string): string {
 function make(name: string, step: string, type: Type): EnsembleSource {
   const text = oneToOne.replace('onnxruntime_onnx', 'ensemble') + overOne(step)
   const config = typed(toConfig(name, text), type)
-  return { name, config, labels: {}, versions: [{ version: 1, revision: name }], reason: '' }
+  const definition = { config, graph: readConfigGraph(config) }
+  return { name, definition, labels: {}, versions: [{ version: 1, revision: name }], reason: '' }
 }
 
 const TYPE = fc.constantFrom(...TYPES)
@@ -171,8 +173,15 @@ function classes(count: number): ModelConfig {
 
 function overVersion(version: number, dims: number): EnsembleSource {
   const text = chain('m').replace(/(name: "OUT".*dims:) -1/, `$1 ${dims}`)
-  const config = toConfig('e', text.replace('model_version: -1', `model_version: ${version}`))
-  return { name: 'e', config, labels: {}, versions: [{ version: 1, revision: 'e' }], reason: '' }
+  const own = text.replace('model_version: -1', `model_version: ${version}`)
+  const definition = toDefinition('e', own)
+  return {
+    name: 'e',
+    definition,
+    labels: {},
+    versions: [{ version: 1, revision: 'e' }],
+    reason: '',
+  }
 }
 
 await t.test('a step that names a version has its outputs and labels', (t) => {

@@ -1,5 +1,5 @@
-import type { EnsemblePlan } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import type { EnsemblePlan } from '@tutti/graph'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
 import { MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import { findVersion, type ListedModel, type ListedVersion } from '@tutti/serving'

@@ -1,12 +1,12 @@
-import { type ComposingModel, type EnsemblePlan, findDependencies } from '@tutti/ensemble'
-import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
+import { type ComposingModel, type EnsemblePlan, type Graph, modelsOf } from '@tutti/graph'
+import type { ModelConfig } from '@tutti/model-config'
 import { isUnloadedReason, versionFailures } from '@tutti/serving'
 import type { CatalogEnsemble, CatalogEntries, CatalogModel, CatalogVersion } from './catalog.ts'
 import type { EnsembleSource } from './ensemble-source.ts'
 
 /** Lists the models that an ensemble is composed of and that no step has ever described. Nested ensembles are included. */
-export function findMissingModels(entries: CatalogEntries, config: ModelConfig): readonly string[] {
-  const missing = findDependencies(config).flatMap((model) => {
+export function findMissingModels(entries: CatalogEntries, graph: Graph): readonly string[] {
+  const missing = modelsOf(graph).flatMap((model) => {
     const entry = entries.get(model)
     if (entry === undefined) return [model]
     return entry.kind === 'ensemble' ? entry.missing : []
@@ -14,14 +14,10 @@ export function findMissingModels(entries: CatalogEntries, config: ModelConfig):
   return [...new Set(missing)]
 }
 
-function stepsOf(config: ModelConfig): readonly EnsembleStep[] {
-  return config.ensemble_scheduling?.step ?? []
-}
-
 /** Lists the versions of the model that the ensemble's steps name. */
-function wantedVersions(config: ModelConfig, model: string): readonly number[] {
-  const named = stepsOf(config).filter((step) => step.model_name === model)
-  return [...new Set(named.map((step) => step.model_version))].filter((version) => version !== -1)
+function wantedVersions({ steps }: Graph, model: string): readonly number[] {
+  const named = steps.filter((step) => step.model === model)
+  return [...new Set(named.map((step) => step.version))].filter((version) => version !== -1)
 }
 
 /** Lists the versions that are READY, or were until the last replica went: an ensemble stays valid meanwhile. */
@@ -38,8 +34,8 @@ function findUsable(
 }
 
 /** Finds the first composing model version of an ensemble that has lost its replicas; returns undefined if there is none. */
-export function findLost(entries: CatalogEntries, config: ModelConfig): CatalogVersion['lost'] {
-  for (const { model_name: model, model_version: version } of stepsOf(config)) {
+export function findLost(entries: CatalogEntries, { steps }: Graph): CatalogVersion['lost'] {
+  for (const { model, version } of steps) {
     const entry = entries.get(model)
     const found = entry && findUsable(entry, version === -1 ? undefined : version)
     if (found?.lost !== undefined) return found.lost
@@ -50,7 +46,7 @@ export function findLost(entries: CatalogEntries, config: ModelConfig): CatalogV
 /** Describes a composing model of an ensemble, for its planning; returns undefined if there is no such model. */
 export function toComposing(
   entries: CatalogEntries,
-  ensemble: ModelConfig,
+  ensemble: Graph,
   name: string,
 ): ComposingModel | undefined {
   const entry = entries.get(name)
@@ -90,9 +86,9 @@ export function inheritLabels(
   plan: EnsemblePlan,
 ): Readonly<Record<string, readonly string[]>> {
   const labels: Record<string, readonly string[]> = { ...source.labels }
-  for (const step of stepsOf(plan.config)) {
-    const made = labelsOf(entries.get(step.model_name), step.model_version)
-    for (const [output, tensor] of Object.entries(step.output_map)) {
+  for (const step of plan.graph.steps) {
+    const made = labelsOf(entries.get(step.model), step.version)
+    for (const { name: output, tensor } of step.outputs) {
       const lines = made[output]
       if (lines !== undefined && labels[tensor] === undefined) labels[tensor] = lines
     }

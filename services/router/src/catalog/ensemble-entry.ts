@@ -1,11 +1,10 @@
+import { ServeError } from '@tutti/errors'
 import {
   type ComposingModel,
   completeEnsembleConfig,
   type EnsemblePlan,
   planEnsemble,
-} from '@tutti/ensemble'
-import { ServeError } from '@tutti/errors'
-import type { ModelConfig } from '@tutti/model-config'
+} from '@tutti/graph'
 import { unloadedReason } from '@tutti/serving'
 import type {
   Catalog,
@@ -15,7 +14,7 @@ import type {
   CatalogVersion,
 } from './catalog.ts'
 import { findLost, findMissingModels, inheritLabels, toComposing } from './composing-models.ts'
-import type { EnsembleSource } from './ensemble-source.ts'
+import type { EnsembleDefinition, EnsembleSource } from './ensemble-source.ts'
 import { signatureKey } from './signature-key.ts'
 
 /** The former catalog, and whether an ensemble that was valid there and is no longer valid is listed as unloaded. */
@@ -31,22 +30,23 @@ export interface Before {
 export function planned(
   entries: CatalogEntries,
   source: EnsembleSource,
-  config: ModelConfig,
+  definition: EnsembleDefinition,
   o: Before,
 ): CatalogEnsemble {
+  const { graph } = definition
   try {
     const composing: [string, string][] = []
     const lookup = (name: string): ComposingModel | undefined => {
-      const model = toComposing(entries, config, name)
+      const model = toComposing(entries, graph, name)
       for (const one of [model?.config, ...(model?.configs?.values() ?? [])]) {
         if (one !== undefined) composing.push([name, signatureKey(one)])
       }
       return model
     }
-    const checked = planEnsemble({ config, lookup, rules: source.rules })
+    const checked = planEnsemble({ ...definition, lookup })
     const planKey = JSON.stringify(composing)
-    const plan = samePlan(o.previous.models.get(source.name), config, planKey) ?? checked
-    const lost = findLost(entries, config)
+    const plan = samePlan(o.previous.models.get(source.name), definition, planKey) ?? checked
+    const lost = findLost(entries, graph)
     return {
       kind: 'ensemble',
       name: source.name,
@@ -62,7 +62,7 @@ export function planned(
   } catch (error) {
     const { message, reason } = ServeError.from(error)
     const isWaiting = reason === 'ENSEMBLE_DEPENDENCY'
-    const missing = isWaiting ? findMissingModels(entries, config) : []
+    const missing = isWaiting ? findMissingModels(entries, graph) : []
     return invalidEnsemble(source, o, message, { isWaiting, missing })
   }
 }
@@ -70,11 +70,12 @@ export function planned(
 /** Returns the previous plan if the new one is the same, so that counts by plan (`max_inflight_requests`) go on. */
 function samePlan(
   previous: CatalogModel | CatalogEnsemble | undefined,
-  config: ModelConfig,
+  { config, graph }: EnsembleDefinition,
   planKey: string,
 ): EnsemblePlan | undefined {
   if (previous?.kind !== 'ensemble' || previous.planKey !== planKey) return undefined
-  return previous.plan?.config === config ? previous.plan : undefined
+  const { plan } = previous
+  return plan?.config === config && plan.graph === graph ? plan : undefined
 }
 
 function ensembleVersion(
@@ -108,13 +109,13 @@ export function invalidEnsemble(
  * @param cause - the reason why it was taken down; absent if a client asked for that.
  */
 export function unloaded(source: EnsembleSource, cause?: string): CatalogEnsemble {
-  const { name, labels, config, versions } = source
+  const { name, labels, definition, versions } = source
   const reason = unloadedReason(cause)
   return {
     kind: 'ensemble',
     name,
     labels,
-    ...(config !== undefined && { config }),
+    ...(definition !== undefined && { config: definition.config }),
     versions: versions.map((v) => ({ ...v, state: 'UNAVAILABLE', reason, revisions: [] })),
     reason: versions.length === 0 ? reason : '',
     ...NOTHING_MISSING,
@@ -124,10 +125,11 @@ export function unloaded(source: EnsembleSource, cause?: string): CatalogEnsembl
 
 /** Makes the entry of an ensemble that was never valid, and so was never loaded. It is listed by name, with the reason. */
 export function refusedEnsemble(
-  { name, labels, lacksVersion, config }: EnsembleSource,
+  { name, labels, lacksVersion, definition }: EnsembleSource,
   reason: string,
   lacks = NOTHING_MISSING,
 ): CatalogEnsemble {
-  const known = lacksVersion === true && config !== undefined ? { config } : {}
+  const known =
+    lacksVersion === true && definition !== undefined ? { config: definition.config } : {}
   return { kind: 'ensemble', name, labels, versions: [], reason, ...known, ...lacks }
 }

@@ -1,6 +1,5 @@
-import { type EnsembleRules } from '@tutti/api'
-import { validateEnsembleConfig } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { type Graph, readConfigGraph, validateGraph } from '@tutti/graph'
 import {
   isEnsembleConfig,
   type ModelConfig,
@@ -14,13 +13,18 @@ import {
 } from '@tutti/model-config'
 import { digestVersion, type RepositoryModel, readLabels } from '@tutti/repository'
 
-/** An ensemble as a repository describes it, before its composing models are looked at. */
+/** An ensemble's inputs and outputs, and how it is executed. Immutable. */
+export interface EnsembleDefinition {
+  /** Configuration that clients get, normalised. */
+  readonly config: ModelConfig
+  readonly graph: Graph
+}
+
+/** An ensemble as a repository or a manifest describes it, before its composing models are looked at. */
 export interface EnsembleSource {
   readonly name: string
-  /** Configuration, normalised; absent if it was refused. */
-  readonly config?: ModelConfig
-  /** Rules that a manifest adds to the configuration; absent for an ensemble of a repository. */
-  readonly rules?: EnsembleRules
+  /** Absent if it was refused. */
+  readonly definition?: EnsembleDefinition
   readonly labels: Readonly<Record<string, readonly string[]>>
   readonly versions: readonly { readonly version: number; readonly revision: string }[]
   /** Reason why the ensemble cannot be served, whatever the composing models are; '' if there is none. */
@@ -65,24 +69,31 @@ function ensembleConfig(model: RepositoryModel): ModelConfig | undefined {
   return isEnsembleConfig(config) ? config : undefined
 }
 
-/** Reads one ensemble. A fault is not thrown: it becomes the `reason` of the source. */
+/**
+ * Reads one ensemble. A fault is not thrown: it becomes the `reason` of the source.
+ *
+ * @param own - graph of the manifest that the configuration was made of; absent if it is that of a config.pbtxt.
+ */
 export async function readEnsembleSource(
   model: RepositoryModel,
   parsed: ModelConfig,
+  own?: Graph,
 ): Promise<EnsembleSource> {
   const empty = { name: model.name, labels: {}, versions: [] }
   const name = plainName(model.name)
-  let config: ModelConfig
+  let definition: EnsembleDefinition
   let labels: EnsembleSource['labels']
   try {
-    config = normaliseModelConfig({ ...parsed, name: parsed.name || name })
-    validateEnsembleConfig(config)
+    const config = normaliseModelConfig({ ...parsed, name: parsed.name || name })
+    definition = { config, graph: own ?? readConfigGraph(config) }
+    validateGraph(config, definition.graph)
     validateWhenRead(config, name)
     validateWhenLoaded(config)
     labels = await readLabels(model, config.output)
   } catch (error) {
     return { ...empty, reason: ServeError.from(error).message }
   }
+  const { config } = definition
   try {
     const chosen = selectVersions(config, model.versions)
     const text = printModelConfig(config)
@@ -92,9 +103,9 @@ export async function readEnsembleSource(
         revision: await digestVersion(model, version, text),
       })),
     )
-    return { name: model.name, config, labels, versions, reason: '' }
+    return { name: model.name, definition, labels, versions, reason: '' }
   } catch (error) {
     const reason = ServeError.from(error).message
-    return { ...empty, config, labels, reason, lacksVersion: true }
+    return { ...empty, definition, labels, reason, lacksVersion: true }
   }
 }

@@ -1,4 +1,4 @@
-import { findDependencies } from '@tutti/ensemble'
+import { modelsOf } from '@tutti/graph'
 import type { OpenedModel } from '@tutti/repository'
 import { type EnsembleSource, unreadableSource } from '../catalog/ensemble-source.ts'
 
@@ -92,6 +92,6 @@ export class EnsembleSet {
 }
 
 /** Lists the names of the models that an ensemble is composed of. */
-export function dependenciesOf({ config }: EnsembleSource): readonly string[] {
-  return config === undefined ? [] : findDependencies(config)
+export function dependenciesOf({ definition }: EnsembleSource): readonly string[] {
+  return definition === undefined ? [] : modelsOf(definition.graph)
 }

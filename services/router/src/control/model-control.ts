@@ -1,6 +1,6 @@
-import type { EnsembleRules } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { Graph } from '@tutti/graph'
 import type { ModelRepository, RepositoryChanges } from '@tutti/repository'
 import {
   type LoadParameters,
@@ -33,8 +33,8 @@ export interface ControlDependencies {
   readonly router: { readonly view: Pick<ServedView, 'setEnsembles' | 'find' | 'models'> }
   /** Repository of the ensembles. Models that are not ensembles there, or not there at all, are left to the hosts. */
   readonly repository: Pick<ModelRepository, 'take' | 'kindOf'>
-  /** Rules that manifests add to the configurations of ensembles, by name. */
-  readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
+  /** Graphs of the ensembles that manifests describe, by name. */
+  readonly graphs?: ReadonlyMap<string, Graph> | undefined
   /** Hosts of the models that are not ensembles; absent if other processes load the models. */
   readonly hosts?: ModelHosts
   readonly log: Logger
@@ -133,7 +133,7 @@ export class RepositoryControl implements ModelControl {
         parameters,
         known: this.#ensembles,
         isAlone: this.#dependencies.hosts === undefined,
-        rules: this.#dependencies.rules,
+        graphs: this.#dependencies.graphs,
       })
       const failures = new Map(read.failures)
       await Promise.all(

@@ -1,5 +1,5 @@
-import type { EnsembleRules } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
+import type { Graph } from '@tutti/graph'
 import { isEnsembleConfig, parseModelConfig } from '@tutti/model-config'
 import type { ModelKind, ModelRepository } from '@tutti/repository'
 import { type LoadParameters, pollFailed } from '@tutti/serving'
@@ -21,8 +21,8 @@ interface ReadOptions {
   readonly known: Pick<EnsembleSet, 'has' | 'kept'>
   /** No host would say what is wrong with a model. */
   readonly isAlone: boolean
-  /** Rules of ensembles whose configuration is that of a manifest. */
-  readonly rules?: ReadonlyMap<string, EnsembleRules> | undefined
+  /** Graphs of ensembles whose configuration is that of a manifest. */
+  readonly graphs?: ReadonlyMap<string, Graph> | undefined
 }
 
 /**
@@ -81,7 +81,7 @@ function isOwn(
 async function readOne(
   repository: Pick<ModelRepository, 'take'>,
   name: string,
-  { parameters, known, rules }: ReadOptions,
+  { parameters, known, graphs }: ReadOptions,
 ): Promise<WantedEnsemble | undefined> {
   const { model, digest, filesDigest, release } = await repository.take(name, parameters)
   try {
@@ -93,10 +93,9 @@ async function readOne(
       const text = `${model.configPath}: it has no ensemble_scheduling, and there is no model file`
       throw new ServeError('CONFIG_INVALID', text, { details: { model: name } })
     }
-    const source = await readEnsembleSource(model, config)
     // A load request with a configuration of its own is about another graph.
-    const own = parameters?.config === undefined ? rules?.get(name) : undefined
-    return { source: own === undefined ? source : { ...source, rules: own }, digest, filesDigest }
+    const own = parameters?.config === undefined ? graphs?.get(name) : undefined
+    return { source: await readEnsembleSource(model, config, own), digest, filesDigest }
   } finally {
     // All that is needed of it was read.
     await release()

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '@tutti/chassis'
-import type { EnsemblePlan } from '@tutti/ensemble'
+import type { EnsemblePlan } from '@tutti/graph'
 import { printModelConfig } from '@tutti/model-config'
 import { executeCached, type ResponseCache } from '@tutti/response-cache'
 import type { CacheObserver } from '@tutti/telemetry'
@@ -54,7 +54,7 @@ function identify(target: ResolvedEntry, cache: Pick<ResponseCache, 'isShared'>)
   if (plan === undefined) return pinnedKey
   const steps = stepsOf(target, plan).map((step) => identify(step, cache))
   const load = cache.isShared ? '' : String(numberOf(plan))
-  const parts = [pinnedKey, printModelConfig(plan.config), load, ...steps]
+  const parts = [pinnedKey, printModelConfig(plan.config), plan.graph, load, ...steps]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 

@@ -1,4 +1,5 @@
 import { type CallContext, type CallScope, isTimeOver, openCallScope } from '@tutti/chassis'
+import { bug, ServeError } from '@tutti/errors'
 import {
   createEnsembleRun,
   type EnsemblePlan,
@@ -7,8 +8,7 @@ import {
   type RunAction,
   type RunEvent,
   type TensorEntry,
-} from '@tutti/ensemble'
-import { bug, ServeError } from '@tutti/errors'
+} from '@tutti/graph'
 import { checkInferRequest } from '@tutti/model-config'
 import {
   type Lent,
@@ -123,10 +123,11 @@ class EnsembleExecution {
     this.#sink = sink
     this.#steps = target.steps ?? resolveSteps(target, plan)
     this.#run = createEnsembleRun(plan, { context: request.context, requestedOutputs })
-    this.#slots = plan.stepSlots.maxInflightRequests === 0 ? undefined : slotsOf(plan)
+    this.#slots = plan.graph.maxInFlightPerStep === 0 ? undefined : slotsOf(plan)
     const { memory } = context
     this.#held = memory && new HeldBytes(memory)
-    const { name, maxInFlightRequests, timeoutMs } = plan
+    const { name, graph } = plan
+    const { maxInFlightRequests, timeoutMs } = graph
     const count = o.inFlight.get(name) ?? 0
     if (maxInFlightRequests !== undefined && count >= maxInFlightRequests) {
       throw overloaded(plan, count)

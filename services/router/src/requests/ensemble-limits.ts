@@ -5,15 +5,13 @@ import {
   openCallScope,
   remainingMs,
 } from '@tutti/chassis'
-import type { EnsemblePlan } from '@tutti/ensemble'
 import { type CancelSignal, ServeError } from '@tutti/errors'
+import type { EnsemblePlan } from '@tutti/graph'
 import { endingSink, ReadyGate, type ResponseSink } from '@tutti/tensor'
 
 /** Makes the error of a request beyond the ensemble's `maxInFlightRequests`. */
-export function overloaded(
-  { name, maxInFlightRequests: bound }: EnsemblePlan,
-  count: number,
-): ServeError {
+export function overloaded({ name, graph }: EnsemblePlan, count: number): ServeError {
+  const { maxInFlightRequests: bound } = graph
   const text = `ensemble '${name}' is overloaded: ${count} requests are in flight, the bound is ${bound}`
   return new ServeError('OVERLOADED', text, { details: { ensemble: name } })
 }
@@ -85,7 +83,7 @@ const SLOTS = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
 export function slotsOf(plan: EnsemblePlan): readonly StepSlots[] {
   const known = SLOTS.get(plan)
   if (known !== undefined) return known
-  const slots = plan.steps.map(() => new StepSlots(plan.stepSlots.maxInflightRequests))
+  const slots = plan.steps.map(() => new StepSlots(plan.graph.maxInFlightPerStep))
   SLOTS.set(plan, slots)
   return slots
 }

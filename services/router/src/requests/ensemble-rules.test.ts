@@ -23,7 +23,7 @@ import {
 
 const one = chain('slow')
 const outer = `${ensembleIo} ensemble_scheduling { ${step('inner', 'IN', 'OUT', { names: ['IN', 'OUT'] })} }`
-const RULES = { stepNames: ['only'], dependsOn: [[]] }
+const NAMED = { steps: [{ name: 'only' }] }
 
 interface Waiting {
   readonly answer: () => void
@@ -60,7 +60,7 @@ await t.test('errors and envelopes name a step as the rules do', async (t) => {
   const { router, envelopes } = await scriptedRouter({
     models: { slow: model },
     ensembles: { E: one },
-    rules: { E: RULES },
+    beyond: { E: NAMED },
   })
   const stream = responsesTo(router.resolve('E', ''), request('IN'), quiet)
   const failed = (async () => {
@@ -81,7 +81,7 @@ await t.test('the ensemble’s timeout ends a request, with its name in the erro
   const { router, envelopes } = await scriptedRouter({
     models: { slow: model },
     ensembles: { inner: one, E: outer },
-    rules: { inner: { ...RULES, timeoutMs: 500 } },
+    beyond: { inner: { ...NAMED, timeoutMs: 500 } },
     clock,
   })
   for (const [name, prefix] of [
@@ -106,7 +106,7 @@ await t.test('of deadline and timeout the sooner ends a request', async (t) => {
   const { router, envelopes } = await scriptedRouter({
     models: { slow: model },
     ensembles: { E: one },
-    rules: { E: { ...RULES, timeoutMs: 500 } },
+    beyond: { E: { ...NAMED, timeoutMs: 500 } },
     clock,
   })
   for (const [remainingMs, sooner, name] of [
@@ -133,7 +133,7 @@ await t.test(
     const { router } = await scriptedRouter({
       models: { slow: model },
       ensembles: { E: one },
-      rules: { E: { ...RULES, timeoutMs: 500 } },
+      beyond: { E: { ...NAMED, timeoutMs: 500 } },
       clock,
     })
     const over = new ServeError('DEADLINE_EXCEEDED', 'deadline of 499 ms exceeded')
@@ -157,7 +157,7 @@ await t.test('requests beyond the bound are refused at once', async (t) => {
   const { router } = await scriptedRouter({
     models: { slow: model },
     ensembles: { inner: one, E: outer },
-    rules: { inner: { ...RULES, maxInFlightRequests: 2 } },
+    beyond: { inner: { ...NAMED, maxInFlightRequests: 2 } },
   })
   const inner = () => outcome(responsesTo(router.resolve('inner', ''), request('IN'), quiet))
   const through = () => outcome(responsesTo(router.resolve('E', ''), request('IN'), quiet))
@@ -198,7 +198,7 @@ await t.test('whatever ends a request gives its place back once', async (t) => {
         const { router } = await scriptedRouter({
           models: { slow: model },
           ensembles: { E: one },
-          rules: { E: { ...RULES, maxInFlightRequests: 1, timeoutMs: 1000 } },
+          beyond: { E: { ...NAMED, maxInFlightRequests: 1, timeoutMs: 1000 } },
           clock,
         })
         const infer = (asked: InferRequest, context: CallContext): Promise<string> =>

@@ -1,6 +1,6 @@
-import type { StepHedge } from '@tutti/api'
 import { type CallScope, type Clock, openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { StepHedge } from '@tutti/graph'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { noReplica, type ResolvedEntry } from '../catalog/catalog.ts'
 import { callModel, type ModelCall, type RequestOwner } from './model-call.ts'

@@ -1,6 +1,6 @@
 import type { Span } from '@tutti/chassis'
-import { retryDelayMs } from '@tutti/ensemble'
 import { ServeError } from '@tutti/errors'
+import { retryDelayMs } from '@tutti/graph'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { type FailedAttempt, retryOrFail, UNWEIGHED } from '@tutti/transport'
 import type { ResolvedEntry } from '../catalog/catalog.ts'

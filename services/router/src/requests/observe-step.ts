@@ -1,5 +1,5 @@
 import type { Clock } from '@tutti/chassis'
-import type { EnsemblePlan } from '@tutti/ensemble'
+import type { EnsemblePlan } from '@tutti/graph'
 import { observeRequest } from '@tutti/telemetry'
 import type { RequestObserver, ResponseSink } from '@tutti/tensor'
 import type { ModelCall } from './model-call.ts'

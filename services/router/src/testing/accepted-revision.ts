@@ -1,6 +1,6 @@
-import { type AcceptedEnsemble, type AcceptedModel, toAcceptedJson } from '@tutti/api'
+import { type AcceptedEnsemble, type AcceptedModel, toAcceptedJson } from '@tutti/graph'
 import type { RevisionObject } from '../accepted/accepted-revisions.ts'
-import { toConfig } from './test-router.ts'
+import { type BeyondConfig, toConfig, toDefinition } from './test-router.ts'
 
 interface RevisionDraft {
   /** Name of the ControllerRevision; its first part is the resource's name. */
@@ -41,21 +41,17 @@ export function ensembleRevision(
   o: RevisionDraft & {
     /** By name, config.pbtxt without the name. */
     readonly models: Readonly<Record<string, string>>
-    readonly rules?: Partial<AcceptedEnsemble['rules']>
+    readonly beyond?: BeyondConfig
   },
 ): RevisionObject {
-  const config = toConfig(o.model, o.config)
-  const steps = config.ensemble_scheduling?.step ?? []
+  const { config, graph } = toDefinition(o.model, o.config, o.beyond)
+  const steps = graph.steps.map((step, i) => ({ ...step, name: `step-${i}` }))
   const accepted: AcceptedEnsemble = {
     kind: 'Ensemble',
     modelName: o.model,
     resource: resourceOf(o),
     config,
-    rules: {
-      stepNames: steps.map((_, i) => `step-${i}`),
-      dependsOn: steps.map(() => []),
-      ...o.rules,
-    },
+    graph: { ...graph, steps },
     models: Object.fromEntries(
       Object.entries(o.models).map(([name, text]) => [name, toConfig(name, text)]),
     ),

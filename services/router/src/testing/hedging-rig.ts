@@ -26,12 +26,11 @@ export function createHedgingRig(
   const lender = new Lender()
   const attempts: HedgedAttempt[] = []
   const replicas = new ReplicaExecutors()
-  const hedges = [{ step: 0, afterMs: 50, maxPercent }]
   const { router, directory, metrics } = testRouter({
     replicas,
     clock,
     ensembles: { e: chain('m') },
-    rules: { e: { stepNames: ['only'], dependsOn: [[]], hedges } },
+    beyond: { e: { steps: [{ name: 'only', hedge: { afterMs: 50, maxPercent } }] } },
   })
   const versions = [{ version: 1, revision: 'r', state: 'READY' as const, reason: '' }]
   const models = [{ name: 'm', config: toConfig('m', oneToOne), labels: {}, versions, reason: '' }]

@@ -21,4 +21,4 @@ export {
   type ScriptedVersion,
 } from './scripted-replicas.ts'
 export { type ScriptedModel, scriptedRouter } from './scripted-router.ts'
-export { testRouter, toConfig } from './test-router.ts'
+export { type BeyondConfig, testRouter, toConfig, toDefinition } from './test-router.ts'

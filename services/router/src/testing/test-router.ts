@@ -1,8 +1,9 @@
 import { passiveTracing, silentLogger, systemClock } from '@tutti/chassis'
+import { type Graph, type GraphStep, readConfigGraph } from '@tutti/graph'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { ServerMetrics } from '@tutti/telemetry'
 import { StepDirectory } from '@tutti/transport'
-import type { EnsembleSource } from '../catalog/ensemble-source.ts'
+import type { EnsembleDefinition, EnsembleSource } from '../catalog/ensemble-source.ts'
 import { Router, type RouterOptions } from '../router.ts'
 import { ReplicaExecutors } from './replica-executors.ts'
 
@@ -11,18 +12,18 @@ export function testRouter(
   o: Omit<Partial<RouterOptions>, 'ensembles' | 'replicas'> & {
     readonly replicas?: ReplicaExecutors
     readonly ensembles?: Readonly<Record<string, string>> | undefined
-    /** Rules that manifests would add to the ensembles, by name. */
-    readonly rules?: Readonly<Record<string, NonNullable<EnsembleSource['rules']>>> | undefined
+    /** The parts of ensembles that manifests have and config.pbtxt has not, by name. */
+    readonly beyond?: Readonly<Record<string, BeyondConfig>> | undefined
   },
 ) {
-  const { ensembles = {}, rules = {}, ...rest } = o
+  const { ensembles = {}, beyond = {}, ...rest } = o
   const parts = {
     replicas: new ReplicaExecutors(),
     directory: new StepDirectory(),
     metrics: new ServerMetrics(),
   }
   const router = new Router({
-    ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text, rules[name])),
+    ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text, beyond[name])),
     strictReadiness: true,
     clock: systemClock,
     log: silentLogger,
@@ -33,10 +34,29 @@ export function testRouter(
   return { ...parts, ...rest, router }
 }
 
-function toSource(name: string, text: string, rules: EnsembleSource['rules']): EnsembleSource {
+function toSource(name: string, text: string, beyond?: BeyondConfig): EnsembleSource {
   const versions = [{ version: 1, revision: 'ensemble-revision' }]
-  const source = { name, config: toConfig(name, text), labels: {}, versions, reason: '' }
-  return rules === undefined ? source : { ...source, rules }
+  return { name, definition: toDefinition(name, text, beyond), labels: {}, versions, reason: '' }
+}
+
+/** The parts of a graph that config.pbtxt has no words for. */
+export interface BeyondConfig extends Pick<Partial<Graph>, 'timeoutMs' | 'maxInFlightRequests'> {
+  /** One for each step. */
+  readonly steps?: readonly Partial<Pick<GraphStep, 'name' | 'after' | 'hedge'>>[]
+}
+
+/** @param text - config.pbtxt without the name. */
+export function toDefinition(
+  name: string,
+  text: string,
+  { steps = [], ...beyond }: BeyondConfig = {},
+): EnsembleDefinition {
+  const config = toConfig(name, text)
+  const graph = readConfigGraph(config)
+  return {
+    config,
+    graph: { ...graph, ...beyond, steps: graph.steps.map((one, i) => ({ ...one, ...steps[i] })) },
+  }
 }
 
 /** @param text - config.pbtxt without the name. */

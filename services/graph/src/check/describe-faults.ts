@@ -1,0 +1,86 @@
+import type { ModelConfig } from '@tutti/model-config'
+import { formatShape, fromConfigDatatype } from '@tutti/tensor'
+import type { StructureFault } from './find-structure-faults.ts'
+import type { TensorDefinition, TensorFault } from './find-tensor-faults.ts'
+import type { AcceptedReason, Problem } from './problem.ts'
+import type { Words } from './words.ts'
+
+/** Says to its author what is wrong with a graph. */
+export function describeStructure(fault: StructureFault, words: Words): Problem {
+  switch (fault.kind) {
+    case 'no model':
+      return {
+        reason: 'InvalidSpec',
+        path: words.modelName(fault.step),
+        message: 'got none, want a model',
+      }
+    case 'no inputs': {
+      const message = `got no inputs, want them in ${words.inputMap}: a step reads something`
+      return { reason: 'MissingInput', path: words.step(fault.step), message }
+    }
+    case 'no outputs': {
+      const message = `nothing reads what it makes; ${words.wantedOutput}, or no such step`
+      return { reason: 'UnreachableStep', path: words.step(fault.step), message }
+    }
+    case 'made twice': {
+      const message = `'${fault.tensor}' is what ${words.tensor(fault.first)} makes; want another name`
+      return { reason: 'MultipleProducers', path: words.tensor(fault.at), message }
+    }
+    case 'unread input': {
+      const message = `no step reads '${fault.name}'; want it read, or removed`
+      return { reason: 'UnusedInput', path: words.input(fault.index), message }
+    }
+    case 'unread tensor': {
+      const message = `nothing reads '${fault.tensor}'; want it read or among the outputs, or not mapped`
+      return { reason: 'UnreachableStep', path: words.tensor(fault.at), message }
+    }
+    case 'cycle':
+  }
+  const [first = 0] = fault.steps
+  const way = [...fault.steps, first].map((step) => words.stepName(step)).join(' -> ')
+  const message = `steps wait for one another: ${way}`
+  return { reason: 'CycleDetected', path: words.step(first), message }
+}
+
+/** Says to its author where a step does not fit its model. */
+export function describeTensors(
+  { max_batch_size: maxBatchSize }: Pick<ModelConfig, 'max_batch_size'>,
+  fault: TensorFault,
+  words: Words,
+): Problem {
+  const { model, at } = fault
+  const path = words.tensor(at)
+  switch (fault.kind) {
+    case 'batch': {
+      const message = `got ${maxBatchSize}, want at most ${model.max_batch_size}: '${model.name}' of ${words.step(at.step)} takes no larger batches`
+      return { reason: 'LimitExceeded', path: words.maxBatchSize, message }
+    }
+    case 'unfed': {
+      const message = `the input '${at.name}' of '${model.name}' is fed by nothing: want a tensor ${show(fault.next)} in ${words.inputMap}`
+      return { reason: 'MissingInput', path: words.step(at.step), message }
+    }
+    case 'several outputs':
+      return {
+        reason: 'MultipleProducers',
+        path,
+        message: `'${model.name}' has several outputs '${at.name}'`,
+      }
+    case 'unknown port': {
+      const names = model[at.side].map(({ name }) => name)
+      const message = `'${model.name}' has no ${at.side} '${at.name}'${words.portHint(at, names)}`
+      return { reason: 'UnknownTensor', path, message }
+    }
+    case 'datatype':
+    case 'shape':
+  }
+  const reason: AcceptedReason = fault.kind === 'datatype' ? 'DatatypeMismatch' : 'ShapeMismatch'
+  const first = words.definition(fault.tensor, fault.first)
+  const verb = at.side === 'input' ? 'takes' : 'makes'
+  const message = `'${model.name}' ${verb} ${show(fault.next)}, ${first} is ${show(fault.first)}`
+  return { reason, path, message }
+}
+
+/** Shows a tensor as `FP32[-1,3]`, with the batch dimension if there is one. */
+function show({ dataType, fullDims }: TensorDefinition): string {
+  return `${fromConfigDatatype(dataType) ?? dataType}${formatShape(fullDims)}`
+}

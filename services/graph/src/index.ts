@@ -1,0 +1,36 @@
+export {
+  type AcceptedEnsemble,
+  type AcceptedModel,
+  parseAcceptedJson,
+  toAcceptedJson,
+} from './accepted.ts'
+export { ACCEPTED_REASONS, type Problem } from './check/problem.ts'
+export { validateGraph } from './check/validate-graph.ts'
+export {
+  type Graph,
+  type GraphStep,
+  modelsOf,
+  type Source,
+  type StepHedge,
+  tensorName,
+} from './graph.ts'
+export { fromModelConfig } from './import/from-model-config.ts'
+export { orderEnsembles } from './plan/ensemble-order.ts'
+export type { ComposingModel, EnsemblePlan } from './plan/ensemble-plan.ts'
+export { completeEnsembleConfig, planEnsemble } from './plan/plan-ensemble.ts'
+export { selectOutputs } from './plan/run-graph.ts'
+export { readConfigGraph } from './read/read-config.ts'
+export { readValidManifest } from './read/read-manifest.ts'
+export { modelOfStep } from './read/resolve-references.ts'
+export { retryDelayMs } from './retry-policy.ts'
+export type {
+  EnsembleRun,
+  NamedEntry,
+  RunAction,
+  RunEvent,
+  TensorEntry,
+} from './run/ensemble-run.ts'
+export { createEnsembleRun } from './run/graph-run.ts'
+export { type CheckedConfig, checkConfig } from './validate/check-config.ts'
+export { checkEnsemble, type EnsembleCheck, summarizeProblems } from './validate/check-manifest.ts'
+export type { EnsembleWorld, KnownModel } from './validate/find-models.ts'

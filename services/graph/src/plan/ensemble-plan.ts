@@ -1,0 +1,115 @@
+import type { ModelConfig } from '@tutti/model-config'
+import type { Shape } from '@tutti/tensor'
+import type { Graph, StepHedge } from '../graph.ts'
+
+/** A model that an ensemble composes, as far as planning needs to know it. */
+export interface ComposingModel {
+  /** Completed config of the latest READY version; absent if there is none. */
+  readonly config?: ModelConfig
+  /** Completed configurations by version: those of versions that steps name, if they differ from `config`. */
+  readonly configs?: ReadonlyMap<number, ModelConfig>
+  readonly readyVersions: readonly number[]
+  /** Reason why no version is READY, e.g. `version 1 is at UNAVAILABLE state: Internal: ...;`. */
+  readonly versionError?: string
+  /** Reason why the model's own configuration was refused. */
+  readonly configError?: string
+}
+
+/** A model's input or output and the ensemble tensor that feeds it or that it makes. */
+interface PlanStepOutput {
+  readonly name: string
+  /** Index into `EnsemblePlan.tensors`. */
+  readonly tensor: number
+}
+
+interface PlanStepInput extends PlanStepOutput {
+  /** Shape that the model declares, without a batch dimension. */
+  readonly dims: Shape
+  readonly optional: boolean
+}
+
+export interface PlanStep {
+  /** Index of the step in the graph. */
+  readonly index: number
+  /** Unique name of the step. */
+  readonly name: string
+  readonly model: string
+  /** -1 is the latest READY version. */
+  readonly version: number
+  /** True if the model batches. */
+  readonly isBatched: boolean
+  readonly decoupled: boolean
+  readonly inputs: readonly PlanStepInput[]
+  readonly outputs: readonly PlanStepOutput[]
+  /** Indexes of the tensors that the step reads, each once. */
+  readonly reads: readonly number[]
+  /** All keys of the output map. The step requests all of them, as in Triton, even if one is not needed. */
+  readonly outputNames: readonly string[]
+  /** Indexes of the steps that must end before this step begins, if they run. Each comes once, and none of them is decoupled. */
+  readonly dependsOn: readonly number[]
+  /** Rule for asking a second replica; undefined if the step never asks one. */
+  readonly hedge: StepHedge | undefined
+  /** Label of all inputs of the step, which tells the iterations in which the step runs. */
+  readonly label: number
+}
+
+/**
+ * An ensemble tensor, which has one value in each iteration. Two tensors share a name only if a step writes to the name of an
+ * ensemble input. Then steps read the request's tensor, and the ensemble output of that name is the tensor that the step wrote.
+ */
+export interface PlanTensor {
+  readonly name: string
+  /** Index of the step that makes the tensor; undefined for an ensemble input. */
+  readonly step: number | undefined
+  /**
+   * Label of the tensor: 0 for one value per request, 1 + the index of a decoupled step for one value per response of that
+   * step.
+   */
+  readonly label: number
+}
+
+/** A declared input or output of the ensemble. */
+export interface PlanEnsembleTensor {
+  readonly name: string
+  /** Index into `EnsemblePlan.tensors`. */
+  readonly tensor: number
+  /** Shape that the client sees, without a batch dimension. */
+  readonly dims: Shape
+  /** Shape that the steps see; undefined if it is `dims`. */
+  readonly reshape: Shape | undefined
+  readonly optional: boolean
+}
+
+/** The part of a plan that a set of requested outputs needs. A run reads it at every event. */
+export interface RunGraph {
+  /** Indexes of the needed steps that read a tensor, ascending; one list per tensor. */
+  readonly consumers: readonly (readonly number[])[]
+  /** Number of uses of each tensor: the needed steps that read it, and the response. */
+  readonly uses: readonly number[]
+  /** Number of tensors and steps that each step waits for. */
+  readonly pending: readonly number[]
+  /** Indexes of the needed steps that wait for a step's end by `dependsOn`; one list per step. */
+  readonly dependents: readonly (readonly number[])[]
+  readonly outputs: readonly PlanEnsembleTensor[]
+  /** Label of the requested outputs. Unless it is 0, the ensemble answers once per response of that decoupled step. */
+  readonly outputLabel: number
+  /** Work of one iteration, by label: the number of steps that it executes, plus 1 if it makes a response. */
+  readonly work: readonly number[]
+}
+
+/** An ensemble that was checked against its composing models, ready to run. Immutable, and may be shared by all requests. */
+export interface EnsemblePlan {
+  readonly name: string
+  readonly config: ModelConfig
+  /** Graph that the plan was made of. */
+  readonly graph: Graph
+  readonly maxBatchSize: number
+  /** Computed: true if any step is decoupled. */
+  readonly decoupled: boolean
+  readonly steps: readonly PlanStep[]
+  readonly tensors: readonly PlanTensor[]
+  readonly inputs: readonly PlanEnsembleTensor[]
+  readonly outputs: readonly PlanEnsembleTensor[]
+  /** The part that a request for all outputs executes. */
+  readonly whole: RunGraph
+}

@@ -1,0 +1,77 @@
+import type { ModelConfig } from '@tutti/model-config'
+import type { StepTensor, TensorDefinition } from '../check/find-tensor-faults.ts'
+import { hintOf } from '../check/problem.ts'
+import type { Words } from '../check/words.ts'
+import { sourceKeyOf, stepPath } from './ensemble-references.ts'
+import type { ResolvedSpec } from './resolve-references.ts'
+
+/** The words of an Ensemble manifest. */
+export class ManifestWords implements Words {
+  readonly maxBatchSize = 'maxBatchSize'
+  readonly inputMap = 'inputMap'
+  readonly wantedOutput = 'want one of its outputs in `outputs` or read by a step'
+  readonly noModel = 'no Model or Ensemble serves'
+  readonly #resolved: ResolvedSpec
+  readonly #config: Pick<ModelConfig, 'input' | 'output'>
+
+  constructor(resolved: ResolvedSpec, config: Pick<ModelConfig, 'input' | 'output'>) {
+    this.#resolved = resolved
+    this.#config = config
+  }
+
+  step(index: number): string {
+    return stepPath(this.#resolved.spec, index)
+  }
+
+  stepName(index: number): string {
+    return this.#resolved.spec.steps[index]?.name ?? ''
+  }
+
+  model(index: number): string {
+    const isModel = this.#resolved.spec.steps[index]?.modelRef !== undefined
+    return `${this.step(index)}.${isModel ? 'modelRef' : 'ensembleRef'}`
+  }
+
+  modelName(index: number): string {
+    return `${this.model(index)}.name`
+  }
+
+  version(index: number): string {
+    return `${this.model(index)}.version`
+  }
+
+  hedge(index: number): string {
+    return `${this.step(index)}.hedge`
+  }
+
+  /** An output stands in the outputMap of the step that makes it, else where it is read first. */
+  tensor({ step, side, name }: StepTensor): string {
+    const { reads, outputs, declared } = this.#resolved
+    const stepAt = this.step(step)
+    if (side === 'input') return reads[step]?.get(name)?.path ?? stepAt
+    if (declared[step]?.has(name) === true) return `${stepAt}.outputMap[${name}]`
+    const key = sourceKeyOf({ kind: 'made', step, output: name })
+    const all = [...reads.flatMap((fed) => [...fed.values()]), ...outputs]
+    return all.find((read) => read && sourceKeyOf(read.source) === key)?.path ?? stepAt
+  }
+
+  input(index: number): string {
+    return `inputs[${index}](${this.#config.input[index]?.name})`
+  }
+
+  definition(tensor: string, { at }: TensorDefinition): string {
+    if (at?.side === 'input') return this.tensor(at)
+    if (at !== undefined) return `${this.stepName(at.step)}.${at.name}`
+    const { input, output } = this.#config
+    const index = input.findIndex(({ name }) => name === tensor)
+    if (index !== -1) return this.input(index)
+    return `outputs[${output.findIndex(({ name }) => name === tensor)}](${tensor})`
+  }
+
+  portHint({ step, side, name }: StepTensor, names: readonly string[]): string {
+    const declared = side === 'output' ? this.#resolved.declared[step]?.get(name) : undefined
+    return declared !== undefined && names.includes(declared)
+      ? `; outputMap goes from the model's output to the ensemble's tensor: want {${declared}: ${name}}`
+      : hintOf(name, names)
+  }
+}

@@ -1,0 +1,174 @@
+import { type EnsembleManifest, type EnsembleSpec, modelNameOf, toMilliseconds } from '@tutti/api'
+import { type ModelConfig, parseJsonConfig } from '@tutti/model-config'
+import { DATATYPES } from '@tutti/tensor'
+import { describeStructure } from '../check/describe-faults.ts'
+import type { Doubts } from '../check/doubts.ts'
+import { findStructureFaults } from '../check/find-structure-faults.ts'
+import { type Problem, toRefusal } from '../check/problem.ts'
+import type { Words } from '../check/words.ts'
+import type { Graph, GraphStep, Source } from '../graph.ts'
+import { printScheduling } from '../print-scheduling.ts'
+import { type KnownSource, type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
+import { ManifestWords } from './manifest-words.ts'
+import { nameTensors, type TensorNames } from './name-tensors.ts'
+import {
+  type FindModel,
+  modelOfStep,
+  type ResolvedSpec,
+  resolveReferences,
+} from './resolve-references.ts'
+
+/** An Ensemble as it was read. What has a problem is left out of the graph. */
+export interface ManifestReading {
+  /** Configuration that clients get. An output without a datatype has TYPE_INVALID while its model is not known. */
+  readonly config: ModelConfig
+  readonly graph: Graph
+  readonly problems: readonly Problem[]
+  readonly doubts: Doubts
+  readonly words: Words
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Reads an Ensemble.
+ *
+ * @param findModel - finds completed configurations by served name, for the shorthand `inputs: [STEP]` and for outputs without
+ *   a type. By default none is known.
+ */
+export function readManifest(
+  manifest: EnsembleManifest,
+  findModel: FindModel = () => undefined,
+): ManifestReading {
+  const { spec } = manifest
+  const problems: Problem[] = []
+  const report: Report = (reason, path, message) => void problems.push({ reason, path, message })
+  const resolved = resolveReferences(spec, findModel, report)
+  const names = nameTensors(resolved, report)
+  const graph = toGraph(resolved, names)
+  const config = parseJsonConfig({
+    name: modelNameOf(manifest),
+    platform: 'ensemble',
+    max_batch_size: spec.maxBatchSize ?? 0,
+    input: spec.inputs.map(({ name, datatype, shape, optional }) => ({
+      name,
+      data_type: DATATYPES[datatype].config,
+      dims: shape,
+      optional: optional ?? false,
+    })),
+    output: spec.outputs.map(({ name }, i) => ({ name, ...inferOutput(resolved, i, findModel) })),
+  })
+  const { meant, partial } = resolved
+  return {
+    config: { ...config, ensemble_scheduling: printScheduling(graph) },
+    graph,
+    problems,
+    doubts: {
+      tensors: new Set([...meant].filter((one) => typeof one === 'string')),
+      steps: new Set([...meant].filter((one) => typeof one === 'number')),
+      partial,
+    },
+    words: new ManifestWords(resolved, config),
+    warnings: unusedOutputs(resolved, names),
+  }
+}
+
+/**
+ * Reads an Ensemble that is to have no problem which the manifest alone shows.
+ *
+ * @throws ServeError ENSEMBLE_INVALID for the first one.
+ */
+export function readValidManifest(
+  manifest: EnsembleManifest,
+  findModel?: FindModel,
+): ManifestReading {
+  const reading = readManifest(manifest, findModel)
+  const { problems, config, graph, doubts, words } = reading
+  const [problem] = problems
+  if (problem !== undefined) throw toRefusal(problem)
+  const [fault] = findStructureFaults(config, graph, doubts)
+  if (fault !== undefined) throw toRefusal(describeStructure(fault, words))
+  return reading
+}
+
+const MAX_PERCENT = 5
+
+function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
+  const { spec, reads, outputs, dependsOn } = resolved
+  const { timeout, maxInFlightRequests } = spec
+  return {
+    steps: spec.steps.map((step, index): GraphStep => {
+      const { hedge } = step
+      return {
+        name: step.name,
+        model: modelOfStep(step),
+        version: step.modelRef?.version ?? -1,
+        inputs: [...(reads[index] ?? [])].map(([name, { source: from }]) => ({ name, from })),
+        outputs: outputsOf(resolved, names, index),
+        after: [...new Set(dependsOn[index])],
+        ...(hedge !== undefined && {
+          hedge: {
+            afterMs: toMilliseconds(hedge.after),
+            maxPercent: hedge.maxPercent ?? MAX_PERCENT,
+          },
+        }),
+      }
+    }),
+    outputs: spec.outputs.map(({ name, from }, i) => {
+      const source: Source = outputs[i]?.source ?? { kind: 'unknown', name: from }
+      return { name, from: source }
+    }),
+    maxInFlightPerStep: 0,
+    ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
+    ...(maxInFlightRequests !== undefined && { maxInFlightRequests }),
+  }
+}
+
+/** Lists named outputs in the order of `outputMap`, then those that only references name. No request asks for the others. */
+function outputsOf(
+  { declared }: ResolvedSpec,
+  names: TensorNames,
+  index: number,
+): GraphStep['outputs'] {
+  const prefix = sourceKeyOf({ kind: 'made', step: index, output: '' })
+  const referenced = [...names.keys()].filter((key) => key.startsWith(prefix))
+  const outputs = new Set([
+    ...(declared[index]?.keys() ?? []),
+    ...referenced.map((key) => key.slice(prefix.length)),
+  ])
+  return [...outputs].flatMap((name) => {
+    const tensor = names.get(prefix + name)
+    return tensor === undefined ? [] : [{ name, tensor }]
+  })
+}
+
+function unusedOutputs({ spec, declared }: ResolvedSpec, names: TensorNames): readonly string[] {
+  return declared.flatMap((outputs, step) =>
+    [...outputs].flatMap(([output, name]) =>
+      names.has(sourceKeyOf({ kind: 'made', step, output }))
+        ? []
+        : [`${stepPath(spec, step)}.outputMap[${output}]: nothing reads '${name}'`],
+    ),
+  )
+}
+
+/** Infers the type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
+function inferOutput({ spec, outputs }: ResolvedSpec, index: number, findModel: FindModel) {
+  const source = outputs[index]?.source
+  const input = source?.kind === 'input' && spec.inputs.find(({ name }) => name === source.name)
+  const { datatype, shape } = { ...input, ...spec.outputs[index] }
+  if (datatype !== undefined) return { data_type: DATATYPES[datatype].config, dims: shape }
+  return source?.kind === 'made' ? madeType(spec, source, findModel) : undefined
+}
+
+/** Returns the type of a made tensor. An ensemble without batches gives out the batch dimension of a model that has one. */
+function madeType(
+  spec: EnsembleSpec,
+  { step: index, output }: Extract<KnownSource, { kind: 'made' }>,
+  findModel: FindModel,
+) {
+  const step = spec.steps[index]
+  const config = step && findModel(modelOfStep(step))
+  const made = config?.output.find(({ name }) => name === output)
+  const isUnbatched = (spec.maxBatchSize ?? 0) === 0 && (config?.max_batch_size ?? 0) > 0
+  return made && { data_type: made.data_type, dims: isUnbatched ? [-1, ...made.dims] : made.dims }
+}

@@ -1,0 +1,191 @@
+import type { EnsembleSpec, EnsembleStepSpec } from '@tutti/api'
+import type { ModelConfig } from '@tutti/model-config'
+import { hintOf } from '../check/problem.ts'
+import {
+  EnsembleReferences,
+  type KnownSource,
+  type Report,
+  stepPath,
+} from './ensemble-references.ts'
+
+/** Finds the completed configuration of a served name; returns undefined while it is not known. */
+export type FindModel = (servedName: string) => ModelConfig | undefined
+
+/** A reference to a tensor, in an input of a step or an output of the ensemble. */
+export interface GraphRead {
+  readonly source: KnownSource
+  /** Path of the field that has the reference. */
+  readonly path: string
+}
+
+/** An Ensemble with its references resolved. References that were reported as faults are left out. */
+export interface ResolvedSpec {
+  readonly spec: EnsembleSpec
+  /** References by input of the step's model; one map per step. */
+  readonly reads: readonly ReadonlyMap<string, GraphRead>[]
+  /** References of the outputs, in the order of `spec.outputs`; undefined if reported. */
+  readonly outputs: readonly (GraphRead | undefined)[]
+  /** Names that `outputMap` gives, by output of the step's model; one map per step. */
+  readonly declared: readonly ReadonlyMap<string, string>[]
+  /** Indexes of the steps that a step depends on; one list per step. */
+  readonly dependsOn: readonly (readonly number[])[]
+  /** Indexes of the steps of which a reference was reported, so that `reads` is not complete. */
+  readonly partial: ReadonlySet<number>
+  /** Inputs and steps that reported references may mean. They are not reported as unread. */
+  readonly meant: EnsembleReferences['meant']
+}
+
+/** Returns the served name of the Model or Ensemble that a step runs. */
+export function modelOfStep({
+  modelRef,
+  ensembleRef,
+}: Pick<EnsembleStepSpec, 'modelRef' | 'ensembleRef'>): string {
+  return modelRef?.name ?? ensembleRef?.name ?? ''
+}
+
+/**
+ * Resolves every reference of an Ensemble, and reports the references that cannot be resolved.
+ *
+ * @param findModel - called only for steps that a shorthand `inputs: [STEP]` is about.
+ */
+export function resolveReferences(
+  spec: EnsembleSpec,
+  findModel: FindModel,
+  report: Report,
+): ResolvedSpec {
+  const references = new EnsembleReferences(spec, report)
+  const partial = new Set<number>()
+  const reads = spec.steps.map((_, index) =>
+    readStep({ spec, references, findModel, report, index, partial }),
+  )
+  return {
+    spec,
+    reads,
+    outputs: spec.outputs.map(({ from }, i) => {
+      const path = `outputs[${i}].from`
+      const source = references.resolve(from, path, 'made')
+      return source && { source, path }
+    }),
+    declared: spec.steps.map((step) => new Map(Object.entries(step.outputMap ?? {}))),
+    dependsOn: spec.steps.map((step, index) =>
+      (step.dependsOn ?? []).flatMap((name, i) => {
+        const path = `${stepPath(spec, index)}.dependsOn[${i}]`
+        const other = references.step(name, path)
+        if (other !== index) return other ?? []
+        report('CycleDetected', path, `the step '${name}' would wait for itself`)
+        return []
+      }),
+    ),
+    partial,
+    meant: references.meant,
+  }
+}
+
+interface StepReads {
+  readonly spec: EnsembleSpec
+  readonly references: EnsembleReferences
+  readonly findModel: FindModel
+  readonly report: Report
+  readonly index: number
+  readonly partial: Set<number>
+}
+
+function readStep(o: StepReads): ReadonlyMap<string, GraphRead> {
+  const mapped = readInputMap(o)
+  const all = new Map(mapped)
+  const shorthands = o.spec.steps[o.index]?.inputs ?? []
+  for (const [i, shorthand] of shorthands.entries()) addShorthand(o, { shorthand, i, mapped, all })
+  return all
+}
+
+function readInputMap(o: StepReads): Map<string, GraphRead> {
+  const { spec, references, index } = o
+  const found = new Map<string, GraphRead>()
+  for (const [input, reference] of Object.entries(spec.steps[index]?.inputMap ?? {})) {
+    const path = `${stepPath(spec, index)}.inputMap[${input}]`
+    if (!references.isKnown(reference) && references.isKnown(input)) {
+      const problem = `no ensemble tensor '${reference}', but '${input}' is one: inputMap goes from the model's input to the tensor that feeds it; want {${reference}: ${input}}`
+      o.report('UnknownTensor', path, problem)
+      references.mean(input)
+      o.partial.add(index)
+      continue
+    }
+    const source = references.resolve(reference, path, 'input')
+    if (source === undefined) o.partial.add(index)
+    else found.set(input, { source, path })
+  }
+  return found
+}
+
+function addShorthand(
+  o: StepReads,
+  at: {
+    readonly shorthand: string
+    readonly i: number
+    readonly mapped: ReadonlyMap<string, GraphRead>
+    readonly all: Map<string, GraphRead>
+  },
+): void {
+  const { shorthand, mapped, all } = at
+  const path = `${stepPath(o.spec, o.index)}.inputs[${at.i}]`
+  const dot = shorthand.indexOf('.')
+  const from = stepOfShorthand(o, shorthand, path)
+  const named = dot === -1 ? undefined : shorthand.slice(dot + 1)
+  const outputs = from === undefined || named !== undefined ? [] : commonNames(o, from, path)
+  if (from === undefined || outputs === undefined) {
+    if (from !== undefined) o.references.mean(from)
+    o.partial.add(o.index)
+    return
+  }
+  for (const output of named === undefined ? outputs : [named]) {
+    const other = all.get(output)
+    // An input that inputMap names is meant to differ from what the whole step would feed.
+    if (named === undefined && mapped.has(output)) continue
+    if (other === undefined) {
+      all.set(output, { source: { kind: 'made', step: from, output }, path })
+      continue
+    }
+    const problem = `the input '${output}' is fed by ${other.path} already`
+    o.report('MultipleProducers', path, problem)
+    o.references.mean(from)
+  }
+}
+
+/** Reports a name that is no step; a tensor of the ensemble it sends to `inputMap`. */
+function stepOfShorthand(o: StepReads, shorthand: string, path: string): number | undefined {
+  const { references } = o
+  const dot = shorthand.indexOf('.')
+  const step = dot === -1 ? shorthand : shorthand.slice(0, dot)
+  if (references.isStep(step) || !references.isKnown(shorthand)) return references.step(step, path)
+  const problem = `'${shorthand}' is an ensemble tensor, and inputs names steps or STEP.OUTPUT; want it in inputMap: {INPUT: ${shorthand}}, with the name of the model's input`
+  o.report('UnknownStep', path, problem)
+  references.mean(shorthand)
+  return undefined
+}
+
+/** Finds the outputs of a step that have the name of an input of the step that reads them; undefined if that was reported. */
+function commonNames(o: StepReads, from: number, path: string): readonly string[] | undefined {
+  const outputs = namesOf(o, from, 'output', path)
+  const inputs = namesOf(o, o.index, 'input', path)
+  if (outputs === undefined || inputs === undefined) return undefined
+  const common = outputs.filter((name) => inputs.includes(name))
+  if (common.length > 0) return common
+  const problem = `no output of '${o.spec.steps[from]?.name}' has the name of an input; want inputMap${hintOf('', outputs)}`
+  o.report('UnknownTensor', path, problem)
+  return undefined
+}
+
+function namesOf(
+  { spec, findModel, report }: StepReads,
+  index: number,
+  side: 'input' | 'output',
+  path: string,
+): readonly string[] | undefined {
+  const step = spec.steps[index]
+  const name = step === undefined ? '' : modelOfStep(step)
+  const config = findModel(name)
+  if (config !== undefined) return config[side].map((tensor) => tensor.name)
+  const problem = `it is short for the tensors of '${name}', whose signature is not known yet; want it, or inputMap`
+  report('SchemaPending', path, problem)
+  return undefined
+}

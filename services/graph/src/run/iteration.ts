@@ -1,0 +1,109 @@
+import { EMPTY_CONTEXT, type Parameters, type RequestContext } from '@tutti/tensor'
+import type { PlanEnsembleTensor, PlanStep, RunGraph } from '../plan/ensemble-plan.ts'
+import type { NamedEntry, RunAction, RunEvent } from './ensemble-run.ts'
+import type { Iteration, StepExecution } from './run-state.ts'
+import { sequenceParameters } from './sequence-context.ts'
+import { applyReshape, convertBatch } from './shape-conversion.ts'
+
+/** The sequence parameters of a response that belongs to no sequence, as nearly all responses. */
+const NO_SEQUENCE = sequenceParameters(EMPTY_CONTEXT, EMPTY_CONTEXT)
+
+/**
+ * Makes an iteration whose tensors are not there yet.
+ *
+ * @param o - its place in the request. Default: the only iteration of a request, with label and number 0.
+ */
+export function newIteration(
+  graph: RunGraph,
+  o: Pick<Iteration, 'label' | 'number' | 'parent'> = { label: 0, number: 0, parent: undefined },
+): Iteration {
+  const open = graph.work[o.label] ?? 0
+  return { ...o, tensors: [], pending: graph.pending.slice(), open }
+}
+
+/** Takes one use of a tensor away. After the last use, adds a ReleaseTensor to `actions`. */
+export function useTensor(iteration: Iteration, tensor: number, actions: RunAction[]): void {
+  const held = iteration.tensors[tensor]
+  if (held === undefined) return
+  held.uses -= 1
+  if (held.uses > 0 || held.entry === null) return
+  actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
+}
+
+/** Makes the response of a complete iteration from the requested outputs. Outputs that a step withheld are left out. */
+export function toResponse(o: {
+  readonly request: RequestContext
+  readonly outputs: readonly PlanEnsembleTensor[]
+  readonly isBatched: boolean
+  /** Iteration of the response; undefined gives an empty response. */
+  readonly iteration: Iteration | undefined
+}): { readonly outputs: readonly NamedEntry[]; readonly parameters: Parameters } {
+  const { isBatched, iteration } = o
+  const outputs: NamedEntry[] = []
+  let made: RequestContext | undefined
+  for (const { name, tensor, dims, reshape } of o.outputs) {
+    const held = iteration?.tensors[tensor]
+    const entry = held?.entry ?? null
+    if (held === undefined || entry === null) continue
+    let { shape } = entry
+    if (held.isBatched !== isBatched)
+      shape = convertBatch(shape, { dims: reshape ?? dims, isBatched })
+    if (reshape !== undefined) shape = applyReshape(shape, isBatched, reshape, dims)
+    outputs.push({ ...entry, name, shape })
+    // Triton puts no parameters on account of an output without bytes.
+    if (made === undefined && !shape.includes(0)) made = held.context
+  }
+  return { outputs, parameters: responseParameters(o.request, made) }
+}
+
+/** @see triton-semantics 1.7 and 9.5 */
+function responseParameters(request: RequestContext, made: RequestContext | undefined): Parameters {
+  if (made === undefined) return EMPTY_CONTEXT.parameters
+  const isPlain = made.correlationId === 0n && !made.sequenceStart && !made.sequenceEnd
+  if (isPlain && typeof request.correlationId === 'bigint') return NO_SEQUENCE
+  return sequenceParameters(request, made)
+}
+
+type StepResponded = Extract<RunEvent, { type: 'StepResponded' }>
+
+/**
+ * Makes the execution of a step that is ready, with its inputs and its context. The iteration holds the tensors until the
+ * execution ends.
+ */
+export function newExecution(
+  step: PlanStep,
+  iteration: Iteration,
+  request: RequestContext,
+): StepExecution {
+  const { isBatched } = step
+  const inputs: NamedEntry[] = []
+  let context: RequestContext | undefined
+  for (const { name, tensor, dims } of step.inputs) {
+    const held = iteration.tensors[tensor]
+    // Where steps disagree about the sequence, the first input that a step made decides.
+    context ??= held?.context
+    const entry = held?.entry ?? null
+    if (held === undefined || entry === null) continue
+    const { ref, datatype } = entry
+    let { shape } = entry
+    if (held.isBatched !== isBatched) shape = convertBatch(shape, { dims, isBatched })
+    inputs.push({ name, ref, datatype, shape })
+  }
+  return { step, iteration, context: context ?? request, inputs, responses: 0 }
+}
+
+/** Tells whether a response carries outputs. If not, it only says that the execution has ended (triton-semantics 1.9). */
+export function carriesOutputs(execution: StepExecution, response: StepResponded): boolean {
+  if (!response.final || response.outputs.size > 0) return true
+  return !execution.step.decoupled && execution.responses === 0
+}
+
+/**
+ * Tells whether a response is the next one of an execution. It is not if the one before it was lost, if it came twice, or if a
+ * model that is not decoupled responds again.
+ */
+export function isExpected(execution: StepExecution, response: StepResponded): boolean {
+  const { step, responses } = execution
+  if (response.index !== responses) return false
+  return step.decoupled || responses === 0 || !carriesOutputs(execution, response)
+}

@@ -1,0 +1,65 @@
+import { ENGINES } from '@tutti/engines'
+import { ServeError } from '@tutti/errors'
+import type { EnsemblePlan } from '../plan/ensemble-plan.ts'
+import type { RunAction } from './ensemble-run.ts'
+import type { Iteration, StepExecution } from './run-state.ts'
+
+/** How texts of engines begin that say nothing of the model. Those of Python models name it, or are their author's own. */
+const ENGINE_TEXTS = ENGINES.flatMap(({ errorPrefix }) => errorPrefix ?? [])
+
+/**
+ * Makes the error that ends a run. The text begins with the ensemble's name, once per level of nesting, and the details say
+ * where the error was. Details of an inner level are kept.
+ *
+ * @param execution - the execution that failed; absent if none did.
+ */
+export function endOf(
+  { name: ensemble, tensors, steps }: EnsemblePlan,
+  error: ServeError,
+  execution?: StepExecution,
+): ServeError {
+  const place = execution && {
+    step: execution.step.name,
+    model: execution.step.model,
+    // The error of a later attempt says so itself.
+    attempt: '1',
+  }
+  const named = execution === undefined ? error : nameStep({ tensors, steps }, error, execution)
+  return named.withPrefix(`in ensemble '${ensemble}', `).withDetails({ ensemble, ...place })
+}
+
+/** Says behind the text what clients, which do not show details, could not tell: which step failed, and which one made what a step refuses. */
+function nameStep(
+  { tensors, steps }: Pick<EnsemblePlan, 'tensors' | 'steps'>,
+  error: ServeError,
+  { step }: StepExecution,
+): ServeError {
+  // An ensemble within has said it.
+  if (error.details.step !== undefined) return error
+  if (ENGINE_TEXTS.some((text) => error.message.startsWith(text))) {
+    return error.withSuffix(` (step '${step.name}', model '${step.model}')`)
+  }
+  const { field } = error.details
+  const refused = step.inputs.find(({ name }) => name === field)
+  const maker = steps[tensors[refused?.tensor ?? -1]?.step ?? -1]
+  const made = maker?.outputs.find(({ tensor }) => tensor === refused?.tensor)
+  if (maker === undefined || made === undefined) return error
+  return error.withSuffix(` (output '${made.name}' of step '${maker.name}')`)
+}
+
+/** Releases all tensors that an iteration still holds when its run fails. */
+export function releaseTensors(iteration: Iteration, actions: RunAction[]): void {
+  for (const held of iteration.tensors) {
+    if (held === undefined || held.uses === 0 || held.entry === null) continue
+    actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
+  }
+}
+
+/** Makes the error for a response that was not expected: one before it was lost, it came twice, or it is one too many. */
+export function unexpectedResponse({ step, responses }: StepExecution, index: number): ServeError {
+  const problem =
+    index === responses
+      ? 'got a second response, want one because the model is not decoupled'
+      : `got response ${index}, want response ${responses}`
+  return new ServeError('RESPONSE_INVALID', `model '${step.model}': ${problem}`)
+}
