@@ -16,7 +16,7 @@ export {
 } from './graph.ts'
 export { fromModelConfig } from './import/from-model-config.ts'
 export { orderEnsembles } from './plan/ensemble-order.ts'
-export type { ComposingModel, EnsemblePlan } from './plan/ensemble-plan.ts'
+export type { ComposingModel, EnsemblePlan, PlanStep } from './plan/ensemble-plan.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan/plan-ensemble.ts'
 export { selectOutputs } from './plan/run-graph.ts'
 export { readConfigGraph } from './read/read-config.ts'

@@ -31,6 +31,10 @@ import {
 } from '@tutti/telemetry'
 import type { FindExecutor, RequestObserver } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
+import { PinnedRequests } from './calls/pinned-requests.ts'
+import { ReplicaCounts } from './calls/replica-counts.ts'
+import type { ReplicaCalls, RequestDependencies } from './calls/request-dependencies.ts'
+import { SequenceRoutes } from './calls/sequence-routes.ts'
 import type { ResolvedEntry } from './catalog/catalog.ts'
 import { countNested } from './requests/count-nested.ts'
 import { createEnsembleCache } from './requests/ensemble-cache.ts'
@@ -40,11 +44,7 @@ import {
   NESTING_DEFAULTS,
   type NestingBounds,
 } from './requests/nested-requests.ts'
-import { PinnedRequests } from './requests/pinned-requests.ts'
-import { ReplicaCounts } from './requests/replica-counts.ts'
-import type { ReplicaCalls, RequestDependencies } from './requests/request-dependencies.ts'
 import { Requests } from './requests/requests.ts'
-import { SequenceRoutes } from './requests/sequence-routes.ts'
 import { createRouterAnswers } from './router-answers.ts'
 import { ServedView, type ServedViewOptions } from './view/served-view.ts'
 

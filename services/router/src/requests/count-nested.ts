@@ -1,6 +1,6 @@
 import type { ResponseSink } from '@tutti/tensor'
+import type { NestedCall, RequestDependencies } from '../calls/request-dependencies.ts'
 import { EnsembleRecord } from './ensemble-record.ts'
-import type { NestedCall, RequestDependencies } from './request-dependencies.ts'
 
 /**
  * Counts a request to an ensemble that is a step of another one, in its own statistics and metrics, as one that a client calls. It has

@@ -5,8 +5,8 @@ import { printModelConfig } from '@tutti/model-config'
 import { executeCached, type ResponseCache } from '@tutti/response-cache'
 import type { CacheObserver } from '@tutti/telemetry'
 import type { RequestContext } from '@tutti/tensor'
+import type { AnswerFromCache, CachedEnsembleCall } from '../calls/request-dependencies.ts'
 import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
-import type { AnswerFromCache, CachedEnsembleCall } from './request-dependencies.ts'
 
 /** Creates the cache of ensembles whose configuration enables it. Requests of sequences are always executed. */
 export function createEnsembleCache(

@@ -18,14 +18,14 @@ import {
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
+import { stepCallsOf } from '../calls/compose-steps.ts'
+import { HeldBytes, type Holding } from '../calls/held-bytes.ts'
+import { lendOn } from '../calls/lend-tensors.ts'
+import type { ModelCall } from '../calls/model-call.ts'
+import type { RequestDependencies } from '../calls/request-dependencies.ts'
+import type { StepCall } from '../calls/step-call.ts'
 import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
-import { openTimeout, overloaded, StepGates, type StepSlots, slotsOf } from './ensemble-limits.ts'
-import { callHedged } from './hedged-call.ts'
-import { HeldBytes, type Holding } from './held-bytes.ts'
-import { lendOn } from './lend-tensors.ts'
-import { callModel, type ModelCall } from './model-call.ts'
-import { observeStep } from './observe-step.ts'
-import type { RequestDependencies } from './request-dependencies.ts'
+import { openTimeout, overloaded, StepGates } from './ensemble-limits.ts'
 
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
 export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
@@ -69,6 +69,10 @@ export function executeEnsemble(
   }
 }
 
+/** Executes a request to an ensemble that is a step of another one. */
+const executeNested: StepCall = (o, call, sink) =>
+  executeEnsemble(o, call, ...o.countNested(call, sink))
+
 /** Carries out the actions of one ensemble run and tells it what happened. */
 class EnsembleExecution {
   /** Sums over the steps, in nanoseconds (triton-semantics 1.10). */
@@ -95,8 +99,7 @@ class EnsembleExecution {
   /** Scope of all steps: it is cancelled when the run ends before they do. */
   readonly #stepScope: CallScope
   readonly #stepContext: CallContext
-  /** Undefined where `max_inflight_requests` bounds nothing. */
-  readonly #slots: readonly StepSlots[] | undefined
+  readonly #stepCalls: readonly StepCall[]
   #gates: StepGates | undefined
   readonly #onAbort = (): void => {
     const error = ServeError.from(this.#context.signal.reason)
@@ -123,7 +126,7 @@ class EnsembleExecution {
     this.#sink = sink
     this.#steps = target.steps ?? resolveSteps(target, plan)
     this.#run = createEnsembleRun(plan, { context: request.context, requestedOutputs })
-    this.#slots = plan.graph.maxInFlightPerStep === 0 ? undefined : slotsOf(plan)
+    this.#stepCalls = stepCallsOf(plan, executeNested)
     const { memory } = context
     this.#held = memory && new HeldBytes(memory)
     const { name, graph } = plan
@@ -187,7 +190,7 @@ class EnsembleExecution {
     const target = this.#steps[step]
     if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
     const { owner } = this.#call
-    const { name = '', hedge } = this.#plan.steps[step] ?? {}
+    const { name = '' } = this.#plan.steps[step] ?? {}
     const tensors = this.#read(inputs)
     const call: ModelCall = {
       target,
@@ -203,22 +206,7 @@ class EnsembleExecution {
       fail: (error, _executed, times) => this.#failed(execution, error, times),
       ready: () => this.#stepReady(step),
     }
-    const execute = (inner: ResponseSink, to = call): void => {
-      if (target.plan !== undefined)
-        executeEnsemble(this.#dependencies, to, ...this.#dependencies.countNested(to, inner))
-      else if (hedge !== undefined) callHedged(this.#dependencies, to, hedge, inner)
-      else callModel(this.#dependencies, to, inner)
-    }
-    const { observer } = this.#call.context
-    const { clock } = this.#dependencies
-    const begin = observer
-      ? observeStep({ observer, clock, call, ensemble: this.#plan }, execute)
-      : execute
-    const slots = this.#slots?.[step]
-    if (slots === undefined) return begin(sink)
-    // The model that called may have the slot that this would wait for.
-    const mayWait = owner.callers === undefined
-    slots.execute({ mayWait, signal: this.#stepContext.signal }, sink, begin)
+    this.#stepCalls[step]?.(this.#dependencies, call, sink)
   }
 
   #nextAttempt(step: number, failed: StepTimes | undefined): number {

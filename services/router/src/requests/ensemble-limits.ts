@@ -5,9 +5,9 @@ import {
   openCallScope,
   remainingMs,
 } from '@tutti/chassis'
-import { type CancelSignal, ServeError } from '@tutti/errors'
+import { ServeError } from '@tutti/errors'
 import type { EnsemblePlan } from '@tutti/graph'
-import { endingSink, ReadyGate, type ResponseSink } from '@tutti/tensor'
+import { ReadyGate } from '@tutti/tensor'
 
 /** Makes the error of a request beyond the ensemble's `maxInFlightRequests`. */
 export function overloaded({ name, graph }: EnsemblePlan, count: number): ServeError {
@@ -27,65 +27,6 @@ export function openTimeout(
   const { signal: parent, trace } = context
   const limitName = "the ensemble's timeout"
   return openCallScope({ clock, parent, remainingMs: timeoutMs, limitName, trace })
-}
-
-/**
- * Bounds how many requests to one step of one ensemble are open at the same time (`max_inflight_requests`, triton-semantics
- * 1.10), over all requests of the ensemble. First come, first served.
- */
-export class StepSlots {
-  #free: number
-  readonly #waiting = new Set<() => void>()
-
-  constructor(limit: number) {
-    this.#free = limit
-  }
-
-  /**
-   * Begins with a sink that gives the slot back, as soon as there is a slot; never if the signal aborts before.
-   *
-   * @param o.mayWait - false for a request that must not wait for those that have a slot: it takes one too many.
-   */
-  execute(
-    o: { readonly mayWait: boolean; readonly signal: CancelSignal },
-    sink: ResponseSink,
-    begin: (sink: ResponseSink) => void,
-  ): void {
-    const start = (): void => begin(endingSink(sink, () => this.#release()))
-    if (this.#free > 0 || !o.mayWait) {
-      this.#free -= 1
-      start()
-      return
-    }
-    const next = (): void => {
-      o.signal.removeEventListener('abort', leave)
-      start()
-    }
-    const leave = (): void => void this.#waiting.delete(next)
-    this.#waiting.add(next)
-    o.signal.addEventListener('abort', leave, { once: true })
-  }
-
-  #release(): void {
-    const next = this.#waiting.values().next().value
-    if (next === undefined || this.#free < 0) {
-      this.#free += 1
-      return
-    }
-    this.#waiting.delete(next)
-    next()
-  }
-}
-
-const SLOTS = new WeakMap<EnsemblePlan, readonly StepSlots[]>()
-
-/** Returns the slots of an ensemble's steps, which all its requests share. */
-export function slotsOf(plan: EnsemblePlan): readonly StepSlots[] {
-  const known = SLOTS.get(plan)
-  if (known !== undefined) return known
-  const slots = plan.steps.map(() => new StepSlots(plan.graph.maxInFlightPerStep))
-  SLOTS.set(plan, slots)
-  return slots
 }
 
 /** Where decoupled steps wait while the steps after them have many of their responses to finish with. */

@@ -9,8 +9,12 @@ import type {
   StepResponse,
   StepTimes,
 } from '@tutti/tensor'
-import { startEnsembleSpan } from './call-spans.ts'
-import type { NestedCall, RequestCallContext, RequestDependencies } from './request-dependencies.ts'
+import { startEnsembleSpan } from '../calls/call-spans.ts'
+import type {
+  NestedCall,
+  RequestCallContext,
+  RequestDependencies,
+} from '../calls/request-dependencies.ts'
 
 interface RecordDependencies extends Pick<RequestDependencies, 'clock' | 'tracing'> {
   readonly observer: RequestObserver | undefined

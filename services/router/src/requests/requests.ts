@@ -3,13 +3,13 @@ import type { ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
 import type { ResolvedModel } from '@tutti/serving'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import { callDirectly } from '../calls/direct-call.ts'
+import { type RequestOwner, RevisionPins } from '../calls/model-call.ts'
+import type { PinnedEntry, PinnedRequests } from '../calls/pinned-requests.ts'
+import type { RequestCallContext, RequestDependencies } from '../calls/request-dependencies.ts'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
-import { callDirectly } from './direct-call.ts'
 import { executeEnsemble } from './ensemble-execution.ts'
 import { EnsembleRecord } from './ensemble-record.ts'
-import { type RequestOwner, RevisionPins } from './model-call.ts'
-import type { PinnedEntry, PinnedRequests } from './pinned-requests.ts'
-import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
 
 /** A model version that a request was resolved to, be it a model of the steps or an ensemble. */
 export interface RoutedModel extends ResolvedModel {

@@ -8,6 +8,7 @@ import {
 } from '@tutti/telemetry/testing'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
+import type { NestedCall } from '../calls/request-dependencies.ts'
 import {
   chain,
   ensembleIo,
@@ -19,7 +20,6 @@ import {
   step,
 } from '../testing/index.ts'
 import { EnsembleRecord } from './ensemble-record.ts'
-import type { NestedCall } from './request-dependencies.ts'
 
 const outer = `${ensembleIo} ensemble_scheduling { ${step('inner', 'IN', 'OUT', { names: ['IN', 'OUT'] })} }`
 

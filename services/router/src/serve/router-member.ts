@@ -13,7 +13,7 @@ import {
   StepDirectory,
   transportFamilies,
 } from '@tutti/transport'
-import type { ReplicaCalls } from '../requests/request-dependencies.ts'
+import type { ReplicaCalls } from '../calls/request-dependencies.ts'
 import type { Router } from '../router.ts'
 import { EnsembleComparison } from './ensemble-comparison.ts'
 import { StepDiscovery } from './step-discovery.ts'
