@@ -60,6 +60,8 @@ export const ENGINES: readonly ListedDescriptor[] = LIST.filter((row) => 'format
 
 /** The engine of python-based backends. Engines in Python processes that name no interpreter use its interpreter. */
 export const PYTHON_ENGINE: ListedDescriptor = python
+/** The engine of ONNX models, which also runs the graphs of built-in steps. */
+export const ONNX_ENGINE: ListedDescriptor = onnxruntime
 
 /** The engines whose instances are Python processes. */
 export const ENGINES_IN_PYTHON = ENGINES.filter(({ modules }) => modules !== undefined)

@@ -29,3 +29,11 @@ await t.test('every engine looks for what it needs', async (t) => {
     t.match(found, modules === undefined ? /./ : "'/nowhere/python3': it does not run")
   }
 })
+
+await t.test('the engine of built-in steps is beside those that a file may name', async (t) => {
+  const engines = createEngines()
+  t.equal(await engines.get('builtin'), undefined)
+  t.notOk([...engines.keys()].includes('builtin'))
+  t.equal((await engines.builtin?.())?.backend, 'builtin')
+  t.equal(await engines.builtin?.(), await engines.builtin?.(), 'one for all steps')
+})

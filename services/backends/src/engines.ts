@@ -1,4 +1,4 @@
-import { ENGINES, findEngine, PYTHON_ENGINE } from '@tutti/engines'
+import { ENGINES, findEngine, ONNX_ENGINE, PYTHON_ENGINE } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import type { Engine } from './engine.ts'
 import type {
@@ -15,6 +15,11 @@ export interface Engines {
   get(backend: string): Engine | undefined | Promise<Engine | undefined>
   /** Lists the backends that have an engine of their own. */
   keys(): Iterable<string>
+  /**
+   * Opens the engine of built-in steps. No file may name it, so `get` does not know it. Absent from a list of engines that a test
+   * makes.
+   */
+  builtin?(): Promise<Engine>
 }
 
 export interface EnginesOptions
@@ -48,19 +53,26 @@ export function createEngines(o: EnginesOptions = {}): Engines {
     engine.catch(() => opened.delete(key))
     return engine
   }
+  const get: Engines['get'] = (backend) => {
+    if (findEngine(backend) !== undefined) {
+      return once(backend, async () => (await loadCode(backend)).open(optionsOf(backend)))
+    }
+    // A backend that comes into the directory later is found by the next load.
+    const folder = findPythonBackend(backend, backendDirectory)
+    if (folder === undefined) return undefined
+    return once(folder, async () => {
+      const { openBackend } = await import('./python/open.ts')
+      return openBackend(optionsOf(PYTHON_ENGINE.backend), { backend, folder })
+    })
+  }
   return {
-    get: (backend) => {
-      if (findEngine(backend) !== undefined) {
-        return once(backend, async () => (await loadCode(backend)).open(optionsOf(backend)))
-      }
-      // A backend that comes into the directory later is found by the next load.
-      const folder = findPythonBackend(backend, backendDirectory)
-      if (folder === undefined) return undefined
-      return once(folder, async () => {
-        const { openBackend } = await import('./python/open.ts')
-        return openBackend(optionsOf(PYTHON_ENGINE.backend), { backend, folder })
-      })
-    },
+    get,
+    // Its graphs share the runtime and its threads with ONNX models.
+    builtin: () =>
+      once('builtin step', async () => {
+        const { createBuiltinEngine } = await import('./builtin/builtin-engine.ts')
+        return createBuiltinEngine({ onnx: async () => await get(ONNX_ENGINE.backend) })
+      }),
     keys: () => ENGINES.map(({ backend }) => backend).toSorted(),
   }
 }

@@ -1,11 +1,9 @@
 import { truncate } from 'node:fs/promises'
 import { join } from 'node:path'
+import { buildOnnx, ONNX_FIELDS, type OperatorSpec, writeBytes } from '@tutti/builtins'
 import t, { type Test } from 'tap'
 import { identitySpec, writeModelFile } from '../testing/add-model.ts'
-import { buildOnnx, type OperatorSpec } from '../testing/onnx-writer.ts'
-import { writeBytes } from '../testing/wire-fields.ts'
 import { hasBoundedRuns } from './bounded-runs.ts'
-import { MODEL } from './model-proto.ts'
 
 async function write(t: Test, bytes: Uint8Array): Promise<string> {
   const { directory, remove } = await writeModelFile(bytes)
@@ -30,7 +28,7 @@ await t.test('runs are bounded unless an operator goes by values', async (t) => 
 await t.test('of models with functions, and of large ones, nothing is known', async (t) => {
   const withFunction = Buffer.concat([
     build(identity),
-    writeBytes(MODEL.FUNCTIONS, Buffer.alloc(2)),
+    writeBytes(ONNX_FIELDS.MODEL.FUNCTIONS, Buffer.alloc(2)),
   ])
   t.notOk(await hasBoundedRuns(await write(t, withFunction)))
   const file = await write(t, build(identity))

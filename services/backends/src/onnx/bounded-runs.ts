@@ -1,6 +1,8 @@
 import { readFile, stat } from 'node:fs/promises'
+import { ONNX_FIELDS } from '@tutti/builtins'
 import { WIRE_BYTES, WireReader } from '@tutti/formats'
-import { GRAPH, MODEL, NODE } from './model-proto.ts'
+
+const { GRAPH, MODEL, NODE } = ONNX_FIELDS
 
 /** Largest file whose runs take a few microseconds: a multiply-add of each weight of a larger file takes longer. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -17,11 +19,13 @@ const BY_VALUE = new Set(
  * Checks whether the size of a model's inputs, and not their values, bounds the time of its runs. Then a client cannot make a
  * short run long. Always false for files above 4 MiB, which are not read.
  *
+ * @param model - the path of a .onnx file, or its bytes.
  * @throws ServeError MALFORMED_MESSAGE if the file is no ModelProto; Error if it cannot be read.
  */
-export async function hasBoundedRuns(modelFile: string): Promise<boolean> {
-  if ((await stat(modelFile)).size > MAX_FILE_BYTES) return false
-  const reader = new WireReader(await readFile(modelFile))
+export async function hasBoundedRuns(model: string | Uint8Array): Promise<boolean> {
+  const isFile = typeof model === 'string'
+  if ((isFile ? (await stat(model)).size : model.byteLength) > MAX_FILE_BYTES) return false
+  const reader = new WireReader(isFile ? await readFile(model) : model)
   let isBounded = true
   readFields(reader, {
     [MODEL.GRAPH]: () => (isBounded &&= readGraph(reader)),

@@ -1,11 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buildOnnx, type OnnxSpec, writeBytes } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { buildOnnx, type OnnxSpec } from '../testing/onnx-writer.ts'
-import { writeBytes } from '../testing/wire-fields.ts'
 import { inspectOnnx } from './inspect.ts'
 import { isBatchable, toPorts, toSignature } from './model-ports.ts'
 

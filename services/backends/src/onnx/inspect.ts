@@ -1,17 +1,10 @@
+import { ONNX_FIELDS } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import { WIRE_BYTES, WIRE_FIXED32, WIRE_FIXED64, WIRE_VARINT, WireReader } from '@tutti/formats'
 import { type ByteSource, memorySource, openFileSource } from './byte-source.ts'
-import {
-  DIM,
-  GRAPH,
-  MODEL,
-  SHAPE,
-  SPARSE_TENSOR,
-  TENSOR,
-  TENSOR_TYPE,
-  TYPE,
-  VALUE_INFO,
-} from './model-proto.ts'
+
+const { DIM, GRAPH, MODEL, SHAPE, SPARSE_TENSOR, TENSOR, TENSOR_TYPE, TYPE, VALUE_INFO } =
+  ONNX_FIELDS
 
 /** One input or output as the model file declares it. */
 export interface OnnxValue {

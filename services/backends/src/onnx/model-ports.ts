@@ -1,6 +1,7 @@
+import { ELEMENT_TYPES } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import type { ModelSignature, TensorSpec } from '@tutti/model-config'
-import type { Datatype, Shape } from '@tutti/tensor'
+import type { Shape } from '@tutti/tensor'
 import type { OnnxInterface, OnnxValue } from './inspect.ts'
 
 /** One input or output of a model that can be served; `dims` is null if the file declares no rank. */
@@ -15,32 +16,6 @@ export interface OnnxPorts {
   readonly inputs: readonly OnnxPort[]
   readonly outputs: readonly OnnxPort[]
 }
-
-/** ONNX TensorProto.DataType by number: its name, and our datatype where the v2 protocol can carry it. */
-export const ELEMENT_TYPES: readonly (readonly [name: string, datatype?: Datatype])[] = [
-  ['undefined'],
-  ['float', 'FP32'],
-  ['uint8', 'UINT8'],
-  ['int8', 'INT8'],
-  ['uint16', 'UINT16'],
-  ['int16', 'INT16'],
-  ['int32', 'INT32'],
-  ['int64', 'INT64'],
-  ['string', 'BYTES'],
-  ['bool', 'BOOL'],
-  ['float16', 'FP16'],
-  ['double', 'FP64'],
-  ['uint32', 'UINT32'],
-  ['uint64', 'UINT64'],
-  ['complex64'],
-  ['complex128'],
-  ['bfloat16', 'BF16'],
-]
-
-/** Numbers of the datatypes, in ONNX and in the runtime's C API. */
-export const TYPE_NUMBERS: ReadonlyMap<Datatype | undefined, number> = new Map(
-  ELEMENT_TYPES.map(([, datatype], number) => [datatype, number]),
-)
 
 function toPort(value: OnnxValue, kind: 'input' | 'output', optional: boolean): OnnxPort {
   const { name, dims, elementType } = value

@@ -1,9 +1,9 @@
+import { buildOnnx } from '@tutti/builtins'
 import { encodeBytesTensor } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { fp32Declared, identitySpec, writeModelFile } from '../testing/add-model.ts'
 import { executeOnce, fp32Values } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import { buildOnnx } from '../testing/onnx-writer.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 
 async function writeModel(t: Test, bytes: Uint8Array): Promise<string> {

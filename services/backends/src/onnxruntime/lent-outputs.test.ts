@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { buildOnnx } from '@tutti/builtins'
 import type { StepResponse } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import type { LoadedModel } from '../engine.ts'
-import { fp32Declared, identitySpec, writeModelFile } from '../testing/add-model.ts'
+import { buildAddModel, fp32Declared, identitySpec, writeModelFile } from '../testing/add-model.ts'
 import { fp32Tensor } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import { buildAddModel, buildOnnx } from '../testing/onnx-writer.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 
 const WIDTH = 32_768

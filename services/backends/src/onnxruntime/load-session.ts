@@ -7,7 +7,7 @@ import { InstanceThread, type RunThreads, type ThreadCall } from './run-threads.
 import type { OrtSessionOptions } from './session-contract.ts'
 import { toExecutionProviders } from './session-options.ts'
 import type { SessionParts } from './session-parts.ts'
-import { CREATE_SESSION, RELEASE_SESSION } from './thread-mailbox.ts'
+import { CREATE_SESSION, CREATE_SESSION_OF_BYTES, RELEASE_SESSION } from './thread-mailbox.ts'
 
 const GRAPH_LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const
 const EXECUTION_MODES = { sequential: 0, parallel: 1 } as const
@@ -17,8 +17,8 @@ export interface ModelLoading extends Omit<SessionParts, 'session' | 'hasArena'>
   readonly model: string
   readonly placements: readonly Placement[]
   readonly threads: RunThreads
-  /** Absolute path of the .onnx file; external data is found beside it. */
-  readonly modelFile: string
+  /** Absolute path of the .onnx file, beside which external data is found, or the bytes of a model without. */
+  readonly file: string | Uint8Array
   /** Session options without the execution provider, which belongs to the instance. */
   readonly options: Omit<OrtSessionOptions, 'executionProviders'>
 }
@@ -78,15 +78,23 @@ async function createSession(o: ModelLoading, placement: Placement): Promise<Ort
 
 /** @returns the address of an OrtSession, which is made on a run thread: it may take seconds. */
 async function createNative(o: ModelLoading, options: OrtSessionOptions): Promise<Address> {
-  const { library, modelFile } = o
+  const { library, file } = o
   const native = createOptions(library, options)
-  const path = Buffer.from(`${modelFile}\0`, process.platform === 'win32' ? 'utf16le' : 'utf8')
   const session = new BigUint64Array(1)
-  const [pathAt, sessionAt] = [library.addressOf(path), library.addressOf(session)]
+  const sessionAt = library.addressOf(session)
+  const encoding = process.platform === 'win32' ? 'utf16le' : 'utf8'
+  const model = typeof file === 'string' ? Buffer.from(`${file}\0`, encoding) : file
+  const modelAt = library.addressOf(model)
+  const held = [model, session]
   try {
-    const args = [library.env, pathAt, native, sessionAt]
-    const call = { function: CREATE_SESSION, args, held: [path, session] }
-    check(library, await callOnThread(o.threads, call))
+    const call =
+      typeof file === 'string'
+        ? { function: CREATE_SESSION, args: [library.env, modelAt, native, sessionAt] }
+        : {
+            function: CREATE_SESSION_OF_BYTES,
+            args: [library.env, modelAt, file.byteLength, native, sessionAt],
+          }
+    check(library, await callOnThread(o.threads, { ...call, held }))
   } finally {
     library.api.releaseSessionOptions(native)
   }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { buildOnnx } from '@tutti/builtins'
 import { silentLogger } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import { instanceGroup } from '@tutti/model-config/testing'
@@ -13,13 +14,13 @@ import type { LoadedModel } from '../engine.ts'
 import {
   ADD_CONFIG,
   addRequest,
+  buildAddModel,
   fp32Declared,
   identitySpec,
   writeModelFile,
 } from '../testing/add-model.ts'
 import { executeOnce, fp32Tensor, fp32Values } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import { buildAddModel, buildOnnx } from '../testing/onnx-writer.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 

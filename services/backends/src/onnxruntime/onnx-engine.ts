@@ -2,13 +2,8 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Logger, silentLogger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import {
-  type ModelConfig,
-  type ModelVersionSource,
-  noGpusAvailable,
-  withSequenceTensors,
-} from '@tutti/model-config'
-import type { Engine } from '../engine.ts'
+import { type ModelConfig, noGpusAvailable, withSequenceTensors } from '@tutti/model-config'
+import type { Engine, EngineOptions, LoadedModel } from '../engine.ts'
 import { type HostPolicies, policyName } from '../host-policies.ts'
 import { modelPath, refuseGitLfsPointer } from '../model-file.ts'
 import { hasBoundedRuns } from '../onnx/bounded-runs.ts'
@@ -77,10 +72,27 @@ type LoadOptions = Required<Pick<OnnxEngineOptions, 'log' | 'hostPolicies'>> & {
   readonly runtime: () => Runtime
 }
 
-async function load(source: ModelVersionSource, count: number, o: LoadOptions): Promise<OnnxModel> {
-  const config = withSequenceTensors(source.config)
-  const modelFile = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
-  const all = toPorts(await inspectOnnx(modelFile))
+/** A model to be loaded. */
+interface OnnxSource {
+  readonly name: string
+  /** Absolute path of the .onnx file, or the bytes of a model without external data. */
+  readonly file: string | Uint8Array
+  /** Configuration with its inputs and outputs. */
+  readonly config: ModelConfig
+  /** Beginning of the names of its inputs in the file that those in the configuration lack. */
+  readonly inputPrefix?: string
+}
+
+async function load(
+  { name: model, file, config, inputPrefix = '' }: OnnxSource,
+  count: number,
+  o: LoadOptions,
+): Promise<OnnxModel> {
+  const inFile = toPorts(await inspectOnnx(file))
+  const named = inFile.inputs.map((port) => {
+    return { ...port, name: port.name.slice(inputPrefix.length) }
+  })
+  const all = { inputs: named, outputs: inFile.outputs }
   checkConfig(config, all)
   // A default that the configuration does not declare stays a constant of the model.
   const declared = new Set(config.input.map(({ name }) => name))
@@ -96,28 +108,41 @@ async function load(source: ModelVersionSource, count: number, o: LoadOptions): 
   if (ineffective.length > 0) {
     // One line for a model, however much its configuration sets.
     const settings = ineffective.slice(0, MAX_LISTED_SETTINGS)
-    const fields = { model: source.name, settings, count: ineffective.length }
+    const fields = { model, settings, count: ineffective.length }
     o.log.warn('settings have no effect', fields)
   }
   const { instances, release } = await startOrtInstances({
-    model: source.name,
+    model,
     placements,
-    modelFile,
-    inputs,
+    file,
+    inputs: inputs.map((port) => ({ ...port, name: `${inputPrefix}${port.name}` })),
     outputs: all.outputs,
     options: session,
-    mayRunHere: await hasBoundedRuns(modelFile),
+    mayRunHere: await hasBoundedRuns(file),
     pool: o.pool,
     ...o.runtime(),
   })
   return new OnnxModel(toContext(config, ports, o.maxStrings), instances, release)
 }
 
+/** The engine, which also loads models that are in no file. */
+export interface OnnxEngine extends Engine {
+  /** Loads a model from its bytes. @throws ServeError as `load`. */
+  loadBytes(
+    source: OnnxSource & { readonly file: Uint8Array },
+    options: EngineOptions,
+  ): Promise<LoadedModel>
+}
+
+export function isOnnxEngine(engine: Engine): engine is OnnxEngine {
+  return 'loadBytes' in engine
+}
+
 /**
  * Makes the `onnxruntime` engine, which calls ONNX Runtime's C API. Each model has one session for each device. The first model
  * loads the library.
  */
-export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
+export function createOnnxEngine(o: OnnxEngineOptions = {}): OnnxEngine {
   let made: Runtime | undefined
   const runtime = (): Runtime => {
     if (made !== undefined) return made
@@ -135,6 +160,11 @@ export function createOnnxEngine(o: OnnxEngineOptions = {}): Engine {
       const signature = toSignature(toPorts(await inspectOnnx(await resolveOnnxFile(modelFile))))
       return { ...signature, batchable: isBatchable(signature) }
     },
-    load: (source, { instances }) => load(source, instances, options),
+    load: async (source, { instances }) => {
+      const file = await resolveOnnxFile(modelPath(source, DEFAULT_FILENAME))
+      const config = withSequenceTensors(source.config)
+      return await load({ name: source.name, file, config }, instances, options)
+    },
+    loadBytes: (source, { instances }) => load(source, instances, options),
   }
 }

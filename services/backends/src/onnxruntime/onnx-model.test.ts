@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { buildOnnx, type InitializerSpec, type OnnxSpec } from '@tutti/builtins'
 import type { ModelConfig } from '@tutti/model-config'
 import { DATATYPES, type Datatype, encodeBytesTensor, isDatatype } from '@tutti/tensor'
 import { RecordedResponses } from '@tutti/tensor/testing'
@@ -8,18 +9,13 @@ import type { LoadedModel } from '../engine.ts'
 import {
   ADD_CONFIG,
   addRequest,
+  buildAddModel,
   fp32Declared,
   identitySpec,
   writeModelFile,
 } from '../testing/add-model.ts'
 import { executeOnce, fp32Tensor, fp32Values } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import {
-  buildAddModel,
-  buildOnnx,
-  type InitializerSpec,
-  type OnnxSpec,
-} from '../testing/onnx-writer.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 
 async function writeModel(t: Test, bytes: Uint8Array, filename?: string): Promise<string> {

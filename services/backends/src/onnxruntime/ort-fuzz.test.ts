@@ -1,3 +1,4 @@
+import { buildOnnx, type OnnxSpec } from '@tutti/builtins'
 import {
   DATATYPES,
   type Datatype,
@@ -14,7 +15,6 @@ import type { LoadedModel } from '../engine.ts'
 import { identitySpec, writeModelFile } from '../testing/add-model.ts'
 import { executeOnce, fp32Tensor, fp32Values } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import { buildOnnx, type OnnxSpec } from '../testing/onnx-writer.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 
 /*

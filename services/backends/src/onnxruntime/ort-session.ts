@@ -1,7 +1,7 @@
+import { TYPE_NUMBERS } from '@tutti/builtins'
 import { monotonicNs } from '@tutti/chassis'
 import { bug, ServeError } from '@tutti/errors'
 import { DATATYPES, type Datatype, type NamedTensor } from '@tutti/tensor'
-import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { LENT_BYTES, LentOutputs } from './lent-outputs.ts'
 import { type Address, type RunArguments, readStatus } from './ort-library.ts'

@@ -1,10 +1,10 @@
+import { buildOnnx, type OnnxSpec } from '@tutti/builtins'
 import type { BatchInput } from '@tutti/model-config'
 import { elementCount, type StepRequest } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { fp32Declared, writeModelFile } from '../testing/add-model.ts'
 import { executeOnce, fp32Tensor, fp32Values } from '../testing/execute.ts'
 import { modelConfig, modelSource, stepRequest } from '../testing/model-source.ts'
-import { buildOnnx, type OnnxSpec } from '../testing/onnx-writer.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
 import { batchInputs, toRaggedRules } from './ragged.ts'
 

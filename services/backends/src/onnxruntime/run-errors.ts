@@ -1,7 +1,7 @@
+import { ELEMENT_TYPES } from '@tutti/builtins'
 import { bug, ServeError } from '@tutti/errors'
 import { countTexts } from '@tutti/model-config'
 import type { NamedTensor } from '@tutti/tensor'
-import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
 import type { SessionPort } from './session-contract.ts'
 
 /*

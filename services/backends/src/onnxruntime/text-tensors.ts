@@ -1,5 +1,5 @@
+import { TYPE_NUMBERS } from '@tutti/builtins'
 import { walkBytesTensor } from '@tutti/tensor'
-import { TYPE_NUMBERS } from '../onnx/model-ports.ts'
 import type { Address, OrtLibrary } from './ort-library.ts'
 import { refuseData } from './run-errors.ts'
 import type { RunInput, SessionPort } from './session-contract.ts'

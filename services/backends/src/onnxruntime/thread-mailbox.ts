@@ -11,11 +11,14 @@ export const THREAD_CALLS = [
   { place: 9, parameters: 8, hasResult: true },
   { place: 7, parameters: 4, hasResult: true },
   { place: 95, parameters: 1, hasResult: false },
+  { place: 8, parameters: 5, hasResult: true },
 ] as const
-/** Index of OrtApi's `Run` in THREAD_CALLS; those of two others follow. */
+/** Index of OrtApi's `Run` in THREAD_CALLS; those of three others follow. */
 export const RUN = 0
 export const CREATE_SESSION = 1
 export const RELEASE_SESSION = 2
+/** `CreateSessionFromArray`: a session of bytes in memory. */
+export const CREATE_SESSION_OF_BYTES = 3
 /** Value in place of an index, which ends the thread. */
 export const END_THREAD = -1
 

@@ -1,11 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buildOnnx, type OnnxSpec } from '@tutti/builtins'
 import type { ModelConfig } from '@tutti/model-config'
 import type { Datatype, StepRequest } from '@tutti/tensor'
 import { fp32Tensor } from './execute.ts'
 import { type DeclaredTensor, modelConfig, stepRequest } from './model-source.ts'
-import type { OnnxSpec } from './onnx-writer.ts'
 
 /** A declared FP32 tensor; dims default to [2]. */
 export function fp32Declared(name: string, dims: readonly number[] = [2]): DeclaredTensor {
@@ -45,4 +45,17 @@ export async function writeModelFile(
   const directory = await mkdtemp(join(tmpdir(), 'tutti-onnx-'))
   await writeFile(join(directory, filename), bytes)
   return { directory, remove: () => rm(directory, { recursive: true, force: true }) }
+}
+
+/** A model that adds its inputs `a` and `b` to `sum`: FP32 [N, width]. */
+export function buildAddModel(width: number): Uint8Array<ArrayBuffer> {
+  const dims = ['N', width]
+  return buildOnnx({
+    inputs: [
+      { name: 'a', type: 'FP32', dims },
+      { name: 'b', type: 'FP32', dims },
+    ],
+    outputs: [{ name: 'sum', type: 'FP32', dims }],
+    operators: [{ op: 'Add', inputs: ['a', 'b'], outputs: ['sum'] }],
+  })
 }

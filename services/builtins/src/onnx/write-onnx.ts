@@ -1,25 +1,12 @@
+import { bug } from '@tutti/errors'
 import type { Datatype } from '@tutti/tensor'
-import { ELEMENT_TYPES } from '../onnx/model-ports.ts'
-import {
-  DIM,
-  GRAPH,
-  MODEL,
-  NODE,
-  SHAPE,
-  TENSOR_TYPE,
-  TYPE,
-  VALUE_INFO,
-} from '../onnx/model-proto.ts'
-import { writeBytes, writeNumber } from './wire-fields.ts'
+import { TYPE_NUMBERS } from './element-types.ts'
+import { ONNX_FIELDS } from './model-proto.ts'
+import { writeBytes, writeFloat, writeNumber } from './wire-fields.ts'
 
-/** Field numbers of onnx.proto that are written besides those that the engine reads. */
-const OPSET_IMPORT = 8
-const OPSET_VERSION = 2
-const GRAPH_NAME = 2
-const TENSOR = { DIMS: 1, DATA_TYPE: 2, STRING_DATA: 6, NAME: 8, RAW_DATA: 9 } as const
-const EXTERNAL = { DATA: 13, KEY: 1, VALUE: 2, DATA_LOCATION: 14 } as const
-const ATTRIBUTE = { NAME: 1, INT: 3, STRING: 4, INTS: 8, TYPE: 20 } as const
-const ATTRIBUTE_TYPE = { INT: 2, STRING: 3, INTS: 7 } as const
+const { ATTRIBUTE, DIM, ENTRY, GRAPH, MODEL, NODE, OPSET, SHAPE } = ONNX_FIELDS
+const { TENSOR, TENSOR_TYPE, TYPE, VALUE_INFO } = ONNX_FIELDS
+const ATTRIBUTE_TYPE = { FLOAT: 1, INT: 2, STRING: 3, INTS: 7 } as const
 
 /** An input or output. A number as `type` is an ONNX element type, for those that have no datatype here. */
 export interface ValueSpec {
@@ -31,14 +18,18 @@ export interface ValueSpec {
   readonly kind?: 'tensor' | 'sequence' | 'optional'
 }
 
+/** Attributes of an operator: whole numbers, lists of them, floats, and texts. */
+export type OnnxAttributes = Readonly<
+  Record<string, number | string | readonly number[] | { readonly float: number }>
+>
+
 export interface OperatorSpec {
   readonly op: string
   /** Default: the standard's. */
   readonly domain?: string
   readonly inputs: readonly string[]
   readonly outputs: readonly string[]
-  /** Whole numbers, lists of them, or text. */
-  readonly attributes?: Readonly<Record<string, number | string | readonly number[]>>
+  readonly attributes?: OnnxAttributes
 }
 
 export interface InitializerSpec {
@@ -54,6 +45,8 @@ export interface InitializerSpec {
 }
 
 export interface OnnxSpec {
+  /** Name of the graph, for messages. */
+  readonly name?: string
   readonly inputs: readonly ValueSpec[]
   readonly outputs: readonly ValueSpec[]
   readonly operators: readonly OperatorSpec[]
@@ -64,8 +57,8 @@ export interface OnnxSpec {
 
 function elementType(type: Datatype | number): number {
   if (typeof type === 'number') return type
-  const number = ELEMENT_TYPES.findIndex(([, datatype]) => datatype === type)
-  if (number === -1) throw new Error(`no ONNX element type for ${type}`)
+  const number = TYPE_NUMBERS.get(type)
+  if (number === undefined) throw bug(`no ONNX element type for ${type}`)
   return number
 }
 
@@ -95,13 +88,16 @@ function writeValue(value: ValueSpec): Uint8Array {
   ])
 }
 
-function writeAttribute(name: string, value: number | string | readonly number[]): Uint8Array {
+function writeAttribute(name: string, value: OnnxAttributes[string]): Uint8Array {
   const parts = [writeBytes(ATTRIBUTE.NAME, name)]
   if (typeof value === 'number') {
     parts.push(writeNumber(ATTRIBUTE.INT, value), writeNumber(ATTRIBUTE.TYPE, ATTRIBUTE_TYPE.INT))
   } else if (typeof value === 'string') {
     parts.push(writeBytes(ATTRIBUTE.STRING, value))
     parts.push(writeNumber(ATTRIBUTE.TYPE, ATTRIBUTE_TYPE.STRING))
+  } else if ('float' in value) {
+    parts.push(writeFloat(ATTRIBUTE.FLOAT, value.float))
+    parts.push(writeNumber(ATTRIBUTE.TYPE, ATTRIBUTE_TYPE.FLOAT))
   } else {
     parts.push(...value.map((number) => writeNumber(ATTRIBUTE.INTS, number)))
     parts.push(writeNumber(ATTRIBUTE.TYPE, ATTRIBUTE_TYPE.INTS))
@@ -122,8 +118,11 @@ function writeOperator(operator: OperatorSpec): Uint8Array {
 }
 
 function writeLocation(file: string): Uint8Array[] {
-  const entry = [writeBytes(EXTERNAL.KEY, 'location'), writeBytes(EXTERNAL.VALUE, file)]
-  return [writeBytes(EXTERNAL.DATA, Buffer.concat(entry)), writeNumber(EXTERNAL.DATA_LOCATION, 1)]
+  const entry = [writeBytes(ENTRY.KEY, 'location'), writeBytes(ENTRY.VALUE, file)]
+  return [
+    writeBytes(TENSOR.EXTERNAL_DATA, Buffer.concat(entry)),
+    writeNumber(TENSOR.DATA_LOCATION, 1),
+  ]
 }
 
 function writeInitializer(tensor: InitializerSpec): Uint8Array {
@@ -139,14 +138,14 @@ function writeInitializer(tensor: InitializerSpec): Uint8Array {
 }
 
 /**
- * Writes a small ONNX model, so that tests need neither files nor Python.
+ * Writes an ONNX model.
  *
  * @returns the bytes of a ModelProto.
  */
 export function buildOnnx(spec: OnnxSpec): Uint8Array<ArrayBuffer> {
   const graph = Buffer.concat([
     ...spec.operators.map((operator) => writeBytes(GRAPH.NODE, writeOperator(operator))),
-    writeBytes(GRAPH_NAME, 'test'),
+    writeBytes(GRAPH.NAME, spec.name ?? 'graph'),
     ...(spec.initializers ?? []).map((tensor) =>
       writeBytes(GRAPH.INITIALIZER, writeInitializer(tensor)),
     ),
@@ -156,19 +155,6 @@ export function buildOnnx(spec: OnnxSpec): Uint8Array<ArrayBuffer> {
   return Buffer.concat([
     writeNumber(MODEL.IR_VERSION, 8),
     writeBytes(MODEL.GRAPH, graph),
-    writeBytes(OPSET_IMPORT, writeNumber(OPSET_VERSION, spec.opset ?? 17)),
+    writeBytes(MODEL.OPSET_IMPORT, writeNumber(OPSET.VERSION, spec.opset ?? 17)),
   ])
-}
-
-/** A model that adds its inputs `a` and `b` to `sum`: FP32 [N, width]. */
-export function buildAddModel(width: number): Uint8Array<ArrayBuffer> {
-  const dims = ['N', width]
-  return buildOnnx({
-    inputs: [
-      { name: 'a', type: 'FP32', dims },
-      { name: 'b', type: 'FP32', dims },
-    ],
-    outputs: [{ name: 'sum', type: 'FP32', dims }],
-    operators: [{ op: 'Add', inputs: ['a', 'b'], outputs: ['sum'] }],
-  })
 }

@@ -1,9 +1,9 @@
-import { WIRE_BYTES, WIRE_VARINT } from '@tutti/formats'
-
+/** Wire types of protobuf. */
+const [WIRE_VARINT, WIRE_BYTES, WIRE_FIXED32] = [0, 2, 5]
 const WIRE_BITS = 8
 
 /** Encodes an unsigned number, or a negative one as its 64-bit two's complement. */
-export function writeVarint(value: number | bigint): Uint8Array {
+function writeVarint(value: number | bigint): Uint8Array {
   let rest = BigInt.asUintN(64, BigInt(value))
   const out: number[] = []
   while (rest > 0x7fn) {
@@ -27,4 +27,10 @@ export function writeBytes(field: number, value: string | Uint8Array): Uint8Arra
     writeVarint(bytes.byteLength),
     bytes,
   ])
+}
+
+/** A float field. */
+export function writeFloat(field: number, value: number): Uint8Array {
+  const tag = writeVarint(field * WIRE_BITS + WIRE_FIXED32)
+  return Buffer.concat([tag, new Uint8Array(Float32Array.of(value).buffer)])
 }

@@ -1,0 +1,32 @@
+import type { NamedTensor, TensorValue } from '@tutti/tensor'
+
+/** The place of a built-in step's files. */
+export interface CodePlace {
+  /** Absolute path of the folder in which files that options name are found. */
+  readonly directory: string
+}
+
+/** A built-in of code, opened with its options. */
+export interface OpenedCode {
+  /**
+   * Computes the outputs of one request.
+   *
+   * @param inputs - by name, of the datatypes and dims of the signature; viewed until it resolves.
+   * @returns the outputs of the signature, in memory of their own.
+   * @throws ServeError INVALID_TENSOR_DATA and the like, which names the input.
+   */
+  run(
+    inputs: ReadonlyMap<string, TensorValue>,
+  ): readonly NamedTensor[] | Promise<readonly NamedTensor[]>
+}
+
+/** The code of a built-in. */
+export interface CodeStep<Options> {
+  /**
+   * `thread`: it computes in JavaScript, and gets a thread of its own for each instance. `pool`: it awaits native code that runs on libuv's
+   * threads, and computes next to nothing itself, so it is called on the serving thread.
+   */
+  readonly runsOn: 'thread' | 'pool'
+  /** Loads the code and opens it. @throws ServeError MODEL_LOAD_FAILED for files that do not fit. */
+  open(options: Options, place: CodePlace): Promise<OpenedCode>
+}

@@ -1,0 +1,22 @@
+import type { CodeBuiltinName, OptionsOf } from '@tutti/builtins'
+import type { CodePlace, CodeStep, OpenedCode } from './code-step.ts'
+
+/** The code of the built-ins that are no graphs. The compiler wants an entry for each; a module loads with its first step. */
+const CODE: { readonly [Name in CodeBuiltinName]: CodeStep<OptionsOf<Name>> } = {
+  joinTexts: {
+    runsOn: 'thread',
+    open: async (options) => (await import('./join-texts.ts')).openJoinTexts(options),
+  },
+}
+
+export const runsOnThread = (name: CodeBuiltinName): boolean => CODE[name].runsOn === 'thread'
+
+/** @param options - as the catalogue has parsed them for this built-in. */
+export async function openCode(
+  name: CodeBuiltinName,
+  options: object,
+  place: CodePlace,
+): Promise<OpenedCode> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the catalogue's schema has checked them
+  return await (CODE[name] as CodeStep<object>).open(options, place)
+}

@@ -1,0 +1,38 @@
+import { DATATYPES, type Datatype, isDatatype } from '@tutti/tensor'
+import type { OnnxGraph, Value } from './onnx/onnx-graph.ts'
+
+export const FLOATS = ['FP16', 'FP32', 'FP64'] as const satisfies readonly Datatype[]
+export const INTEGERS = [
+  'UINT8',
+  'UINT16',
+  'UINT32',
+  'UINT64',
+  'INT8',
+  'INT16',
+  'INT32',
+  'INT64',
+] as const satisfies readonly Datatype[]
+export const NUMBERS = [...FLOATS, ...INTEGERS] as const
+/** Every datatype but BF16, for which the runtime has few kernels on the CPU. */
+export const MOST: readonly Datatype[] = Object.keys(DATATYPES)
+  .filter(isDatatype)
+  .filter((datatype) => datatype !== 'BF16')
+
+export function isFloat(datatype: Datatype): boolean {
+  return FLOATS.some((one) => one === datatype)
+}
+
+/**
+ * Computes on a value of a floating-point datatype. FP16 is computed as FP32, because the runtime has no kernels for it on the CPU, and
+ * rounded in the end.
+ */
+export function onFloats(
+  graph: OnnxGraph,
+  value: Value,
+  datatype: Datatype,
+  compute: (value: Value, datatype: 'FP32' | 'FP64') => Value,
+): Value {
+  if (datatype === 'FP64') return compute(value, 'FP64')
+  if (datatype === 'FP32') return compute(value, 'FP32')
+  return graph.cast(compute(graph.cast(value, 'FP32'), 'FP32'), datatype)
+}

@@ -1,0 +1,24 @@
+export type { ArithmeticRow, Builtin, CodeBuiltin, OnnxBuiltin } from './builtin.ts'
+export { buildModel, builtinOf, type ConfiguredBuiltin } from './builtin-of.ts'
+export {
+  BUILTINS,
+  type BuiltinName,
+  type CodeBuiltinName,
+  isCodeBuiltin,
+  type OptionsOf,
+} from './catalogue.ts'
+export { ELEMENT_TYPES, TYPE_NUMBERS } from './onnx/element-types.ts'
+export { ONNX_FIELDS } from './onnx/model-proto.ts'
+export { INPUT_PREFIX } from './onnx/onnx-graph.ts'
+export { writeBytes } from './onnx/wire-fields.ts'
+export {
+  buildOnnx,
+  type InitializerSpec,
+  type OnnxSpec,
+  type OperatorSpec,
+  type ValueSpec,
+} from './onnx/write-onnx.ts'
+export { type BuiltinStep, findBuiltin, type ParsedBuiltin, parseBuiltin } from './parse-builtin.ts'
+export type { BuiltinFault, FeedingTensor, Port, Ports } from './ports.ts'
+export { type Signature, signatureOf } from './signature.ts'
+export { BUILTIN_BACKEND, type BuiltinConfig, toModelConfig } from './to-model-config.ts'

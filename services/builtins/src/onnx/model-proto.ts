@@ -1,0 +1,24 @@
+/** Field numbers of onnx.proto. @see onnx/onnx.proto of the ONNX project */
+export const ONNX_FIELDS = {
+  MODEL: { IR_VERSION: 1, GRAPH: 7, OPSET_IMPORT: 8, FUNCTIONS: 25 },
+  OPSET: { DOMAIN: 1, VERSION: 2 },
+  GRAPH: { NODE: 1, NAME: 2, INITIALIZER: 5, INPUT: 11, OUTPUT: 12, SPARSE_INITIALIZER: 15 },
+  NODE: { INPUT: 1, OUTPUT: 2, OP_TYPE: 4, ATTRIBUTE: 5, DOMAIN: 7 },
+  ATTRIBUTE: { NAME: 1, FLOAT: 2, INT: 3, STRING: 4, FLOATS: 7, INTS: 8, TYPE: 20 },
+  TENSOR: {
+    DIMS: 1,
+    DATA_TYPE: 2,
+    STRING_DATA: 6,
+    NAME: 8,
+    RAW_DATA: 9,
+    EXTERNAL_DATA: 13,
+    DATA_LOCATION: 14,
+  },
+  ENTRY: { KEY: 1, VALUE: 2 },
+  SPARSE_TENSOR: { VALUES: 1 },
+  VALUE_INFO: { NAME: 1, TYPE: 2 },
+  TYPE: { TENSOR: 1, SEQUENCE: 4, MAP: 5, OPAQUE: 7, SPARSE: 8, OPTIONAL: 9 },
+  TENSOR_TYPE: { ELEMENT_TYPE: 1, SHAPE: 2 },
+  SHAPE: { DIM: 1 },
+  DIM: { VALUE: 1, PARAM: 2 },
+} as const

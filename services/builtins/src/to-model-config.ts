@@ -1,0 +1,84 @@
+import {
+  emptyModelConfig,
+  type ModelConfig,
+  type ModelInput,
+  type ModelOutput,
+  normaliseModelConfig,
+} from '@tutti/model-config'
+import { DATATYPES } from '@tutti/tensor'
+import { type BuiltinStep, findBuiltin } from './parse-builtin.ts'
+import type { BuiltinFault, FeedingTensor, Port } from './ports.ts'
+import { signatureOf } from './signature.ts'
+
+/** The `backend` of configurations that are computed for built-in steps. No file may have it. */
+export const BUILTIN_BACKEND = 'builtin'
+/** The parameter of such a configuration with the name and the options of the built-in. */
+export const BUILTIN_PARAMETER = 'builtin'
+/** Executions of a built-in at the same time in a process, as of other models on the CPU. */
+const INSTANCES = 2
+
+/** The configuration of a step; without it and without faults if it depends on tensors that are not known. */
+export interface BuiltinConfig {
+  readonly config?: ModelConfig
+  readonly faults: readonly BuiltinFault[]
+}
+
+/**
+ * Computes the configuration that makes a built-in step a model.
+ *
+ * @param o.modelName - name of the model.
+ * @param o.inputs - the tensors that feed it, by input.
+ */
+export function toModelConfig(
+  { name, options }: BuiltinStep,
+  o: { readonly modelName: string; readonly inputs: ReadonlyMap<string, FeedingTensor> },
+): BuiltinConfig {
+  const builtin = findBuiltin(name)
+  if (builtin === undefined) throw new TypeError(`there is no built-in ${name}`)
+  const { ports, faults } = signatureOf(builtin, options, o.inputs)
+  if (ports === undefined) return { faults }
+  const group = { name: '', kind: 'KIND_CPU', count: INSTANCES, gpus: [], host_policy: '' } as const
+  const config = normaliseModelConfig({
+    ...emptyModelConfig(o.modelName),
+    backend: BUILTIN_BACKEND,
+    input: ports.inputs.map(toInput),
+    output: ports.outputs.map(toOutput),
+    instance_group: [{ ...group, secondary_devices: [], profile: [], passive: false }],
+    parameters: { [BUILTIN_PARAMETER]: { string_value: canonicalJson({ name, options }) } },
+  })
+  return { config, faults: [] }
+}
+
+function toInput({ name, datatype, dims }: Port): ModelInput {
+  return {
+    name,
+    data_type: DATATYPES[datatype].config,
+    format: 'FORMAT_NONE',
+    dims,
+    is_shape_tensor: false,
+    allow_ragged_batch: false,
+    optional: false,
+    is_non_linear_format_io: false,
+  }
+}
+
+function toOutput({ name, datatype, dims }: Port): ModelOutput {
+  return {
+    name,
+    data_type: DATATYPES[datatype].config,
+    dims,
+    label_filename: '',
+    is_shape_tensor: false,
+    is_non_linear_format_io: false,
+  }
+}
+
+/** Writes JSON with sorted fields, so that the same step has the same text and revision. */
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonicalJson(field)}`).join(',')}}`
+}
