@@ -27,6 +27,7 @@ const SECTIONS = {
       'manifests',
       'models',
       'ensembles',
+      'graphs',
       'exposure',
       'routers',
       'nats',

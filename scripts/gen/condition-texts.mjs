@@ -106,6 +106,8 @@ export const REASONS = {
     AmbiguousReference:
       'A reference may mean a tensor of the Ensemble or the output of a step. Rename one of them.',
     AsExpected: 'Nothing is wrong with the Ensemble itself.',
+    CallInvalid:
+      'A step has a rule for its call that its model cannot have, such as `hedge` of a decoupled model. The message says why.',
     Complete: 'The Ensemble is served as its spec asks.',
     CycleDetected:
       'Steps wait for one another, or Ensembles contain one another. Remove one of the references.',
@@ -115,8 +117,6 @@ export const REASONS = {
       'This generation is not accepted; `Accepted` says why. Requests get the earlier generation.',
     GatewayApiMissing:
       'The cluster does not have the CRDs of Gateway API. Install them, or use `expose.ingress`.',
-    HedgeInvalid:
-      'A step has `hedge`, and its model is decoupled or has `sequence_batching`. Remove `hedge`.',
     InvalidSpec: INVALID_SPEC,
     IngressClassNotFound:
       'The cluster has no IngressClass of that name. Change `expose.ingress.className`, or install its controller.',

@@ -72,6 +72,7 @@ const GRAPH: readonly FieldChange[] = [
     ['timeout', '5s', '6s'],
     ['maxInFlightRequests', undefined, 8],
     ['steps[].hedge.after', '50ms', '60ms'],
+    ['steps[].timeout', undefined, '300ms'],
   ]),
   ...changes(
     { outputs: [{ name: 'boxes', from: 'detect.boxes', datatype: 'FP32', shape: [-1] }] },

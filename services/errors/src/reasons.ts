@@ -114,6 +114,10 @@ export const REASONS = {
   DEADLINE_EXCEEDED: { code: 'DEADLINE_EXCEEDED', meaning: "the request's time is over" },
   CANCELLED: { code: 'CANCELLED', meaning: 'the client went away' },
   STEP_UNAVAILABLE: { code: 'UNAVAILABLE', meaning: 'no replica can serve the step' },
+  STEP_TIMEOUT: {
+    code: 'DEADLINE_EXCEEDED',
+    meaning: 'a step has not ended within its `timeout`',
+  },
   STEP_LOST: {
     code: 'UNAVAILABLE',
     meaning: 'contact with a replica was lost; it may have executed',

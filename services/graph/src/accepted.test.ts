@@ -41,12 +41,13 @@ const model: fc.Arbitrary<AcceptedModel> = fc.record(
 )
 
 const hedge = fc.record({ afterMs: positive, maxPercent: fc.integer({ min: 1, max: 100 }) }, plain)
+const call = fc.record({ timeoutMs: positive, hedge }, { ...plain, requiredKeys: [] })
 
 function ensembleOf(config: ModelConfig): fc.Arbitrary<AcceptedEnsemble> {
   const written = readConfigGraph(config)
   const count = written.steps.length
   const indexes = fc.uniqueArray(fc.nat({ max: count - 1 }), { maxLength: 3 })
-  const own = fc.record({ after: indexes, hedge }, { ...plain, requiredKeys: ['after'] })
+  const own = fc.record({ after: indexes, call }, { ...plain, requiredKeys: ['after'] })
   const exactly = { minLength: count, maxLength: count }
   const graph = fc
     .record({
@@ -161,7 +162,11 @@ await t.test('an error names the field', async (t) => {
       withSteps([{ ...first, inputs: [{ name: 'x', from: { kind: 'nowhere' } }] }]),
     ],
     ['graph', 'graph.outputs', { ...json.graph, outputs: [] }],
-    ['graph', 'graph.steps[0].hedge.afterMs', withSteps([{ ...first, hedge: { maxPercent: 1 } }])],
+    [
+      'graph',
+      'graph.steps[0].call.hedge.afterMs',
+      withSteps([{ ...first, call: { hedge: { maxPercent: 1 } } }]),
+    ],
     ['graph', 'graph.timeoutMs', { ...json.graph, timeoutMs: 0 }],
     ['graph', 'graph.maxInFlightRequests', { ...json.graph, maxInFlightRequests: -1 }],
   ]

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CallRules } from './call-rules.ts'
 
 /*
  * The form in which an ensemble's graph is checked, planned, stored and shown, whatever it was written in. It is plain data. The
@@ -18,15 +19,6 @@ const Source = z.discriminatedUnion('kind', [
 ])
 export type Source = Readonly<z.infer<typeof Source>>
 
-/** Rule for asking a second replica too. */
-const StepHedge = z.object({
-  /** Time without an answer after which a second replica is asked, in milliseconds. */
-  afterMs: z.int().min(1),
-  /** Percent of the step's requests that may be hedged. */
-  maxPercent: z.int().min(1).max(100),
-})
-export type StepHedge = Readonly<z.infer<typeof StepHedge>>
-
 const GraphStep = z.object({
   /** Name in errors, details and metrics. No two steps of a graph share it. */
   name: z.string().min(1),
@@ -43,8 +35,8 @@ const GraphStep = z.object({
    * none run: a step that no requested output needs is not waited for.
    */
   after: z.array(StepIndex).readonly(),
-  /** Absent if no second replica is ever asked. */
-  hedge: StepHedge.exactOptional(),
+  /** Rules for the call; absent if there are none. */
+  call: CallRules.exactOptional(),
 })
 export type GraphStep = Readonly<z.infer<typeof GraphStep>>
 

@@ -4,6 +4,7 @@ export {
   parseAcceptedJson,
   toAcceptedJson,
 } from './accepted.ts'
+export type { CallRules, StepHedge } from './call-rules.ts'
 export { ACCEPTED_REASONS, type Problem } from './check/problem.ts'
 export { validateGraph } from './check/validate-graph.ts'
 export {
@@ -11,7 +12,6 @@ export {
   type GraphStep,
   modelsOf,
   type Source,
-  type StepHedge,
   tensorName,
 } from './graph.ts'
 export { fromModelConfig } from './import/from-model-config.ts'

@@ -11,6 +11,7 @@ import {
   whole,
 } from '../schema/fields.ts'
 import { EnsembleExpose } from './ensemble-expose.ts'
+import { STEP_CALL } from './step-call.ts'
 
 const MAX_STEPS = 64
 
@@ -67,19 +68,7 @@ const EnsembleStepFields = z.strictObject({
     .describe(
       'Steps that must end before this one begins, although it reads none of their outputs.',
     ),
-  hedge: z
-    .strictObject({
-      after: duration('Time without an answer after which a second replica is asked.'),
-      maxPercent: whole(
-        1,
-        100,
-        'Most requests of which a second replica is asked, in percent. Default 5.',
-      ).optional(),
-    })
-    .optional()
-    .describe(
-      'Asks a second replica of the Model too if the first one does not answer in time, and takes the first answer. Only for a Model that may execute a request twice, that keeps no state, and that is not decoupled.',
-    ),
+  ...STEP_CALL,
 })
 
 export const EnsembleStepSpec = cel(

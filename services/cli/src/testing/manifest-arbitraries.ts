@@ -184,7 +184,7 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
     { ...step, ensembleRef: { name: 'e' } },
     { name: 'a', modelRef: { name: 'm' } },
     { name: 'a', ensembleRef: { name: 'e' }, inputs: ['x'], hedge: { after: '5ms' } },
-    ...DURATIONS.map((after) => ({ ...step, hedge: { after } })),
+    ...DURATIONS.map((after) => ({ ...step, timeout: after, hedge: { after } })),
   ].map((one) => ({ steps: [one] })),
   ...DURATIONS.map((timeout) => ({ timeout })),
   ...[

@@ -121,6 +121,7 @@ export const WHOLE: readonly Manifest[] = [
         modelRef: { name: 'm', version: 3 },
         inputMap: { 'i:0': 'x' },
         outputMap: { o: 'middle' },
+        timeout: '300ms',
         hedge: { after: '50ms', maxPercent: 5 },
       },
       { name: 'b', ensembleRef: { name: 'f' }, inputs: ['a', 'a.o'], dependsOn: ['a'] },

@@ -18,7 +18,7 @@ export const ACCEPTED_REASONS = {
   ShapeMismatch: 'a tensor has one shape where it is made and another where it is read',
   LimitExceeded: 'the ensemble takes larger batches than a model of it',
   DecoupledInvalid: 'responses of decoupled models cannot be brought together',
-  HedgeInvalid: 'a step would ask a second replica of a model that cannot have that',
+  CallInvalid: 'a step has a rule for its call that its model cannot have',
   SchemaPending: 'a model’s signature is not known yet',
 } as const satisfies Record<string, string>
 

@@ -18,7 +18,6 @@ export interface Words {
   /** Path of the name within that field. */
   modelName(index: number): string
   version(index: number): string
-  hedge(index: number): string
   /** Path of the field that feeds an input of a step's model, or that names an output of it. */
   tensor(at: StepTensor): string
   /** Path of an input of the ensemble. */

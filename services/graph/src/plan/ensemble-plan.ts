@@ -1,6 +1,7 @@
 import type { ModelConfig } from '@tutti/model-config'
 import type { Shape } from '@tutti/tensor'
-import type { Graph, StepHedge } from '../graph.ts'
+import type { CallRules } from '../call-rules.ts'
+import type { Graph } from '../graph.ts'
 
 /** A model that an ensemble composes, as far as planning needs to know it. */
 export interface ComposingModel {
@@ -47,8 +48,7 @@ export interface PlanStep {
   readonly outputNames: readonly string[]
   /** Indexes of the steps that must end before this step begins, if they run. Each comes once, and none of them is decoupled. */
   readonly dependsOn: readonly number[]
-  /** Rule for asking a second replica; undefined if the step never asks one. */
-  readonly hedge: StepHedge | undefined
+  readonly call: CallRules
   /** Label of all inputs of the step, which tells the iterations in which the step runs. */
   readonly label: number
 }

@@ -6,6 +6,8 @@ import {
   type ModelOutput,
   responseCacheFault,
 } from '@tutti/model-config'
+import type { CallRules } from '../call-rules.ts'
+import { findCallFaults } from '../check/find-call-faults.ts'
 import { findTensorFaults } from '../check/find-tensor-faults.ts'
 import { tensorText } from '../check/triton-texts.ts'
 import { validateGraph } from '../check/validate-graph.ts'
@@ -105,6 +107,8 @@ class TensorTable {
   }
 }
 
+const NO_RULES: CallRules = {}
+
 function draftStep(
   step: GraphStep,
   index: number,
@@ -122,7 +126,7 @@ function draftStep(
     const { dims, optional } = declared
     return { name, tensor: table.indexOf(from), dims, optional }
   })
-  checkHedge(config, model, step)
+  checkCall(config, model, step)
   return {
     name: step.name,
     model: step.model,
@@ -136,25 +140,15 @@ function draftStep(
     reads: [...new Set(inputs.map((input) => input.tensor))],
     outputNames: step.outputs.map(({ name }) => name),
     dependsOn: step.after,
-    hedge: step.hedge,
+    call: step.call ?? NO_RULES,
   }
-}
-
-/** Tells why requests to a model can never be hedged; returns undefined if they can. */
-export function hedgeFault(model: ModelConfig): string | undefined {
-  const want = `want no hedge for '${model.name}'`
-  if (isDecoupled(model))
-    return `its responses are a stream, of which each replica has its own; ${want}`
-  if (model.sequence_batching === undefined) return undefined
-  return `a sequence has its state on one replica; ${want}`
 }
 
 /** @throws ServeError ENSEMBLE_INVALID */
-function checkHedge(ensemble: ModelConfig, model: ModelConfig, { hedge }: GraphStep): void {
-  const fault = hedge && hedgeFault(model)
-  if (fault !== undefined) {
-    throw invalid(ensemble, `in ensemble '${ensemble.name}', hedge: ${fault}`)
-  }
+function checkCall(ensemble: ModelConfig, model: ModelConfig, { call }: GraphStep): void {
+  const [fault] = findCallFaults(call, model)
+  if (fault === undefined) return
+  throw invalid(ensemble, `in ensemble '${ensemble.name}', ${fault.field}: ${fault.text}`)
 }
 
 function ensembleTensor(declared: ModelInput | ModelOutput, tensor: number): PlanEnsembleTensor {

@@ -36,11 +36,6 @@ export class ConfigWords implements Words {
     return `${this.step(index)}.model_version`
   }
 
-  /** Never asked for: config.pbtxt has no word for it. */
-  hedge(index: number): string {
-    return this.step(index)
-  }
-
   tensor({ step, side, name }: StepTensor): string {
     return `${this.step(step)}.${side}_map[${name}]`
   }

@@ -40,10 +40,6 @@ export class ManifestWords implements Words {
     return `${this.model(index)}.version`
   }
 
-  hedge(index: number): string {
-    return `${this.step(index)}.hedge`
-  }
-
   /** An output stands in the outputMap of the step that makes it, else where it is read first. */
   tensor({ step, side, name }: StepTensor): string {
     const { reads, outputs, declared } = this.#resolved

@@ -127,7 +127,7 @@ await t.test('the graph has what config.pbtxt has no words for', async (t) => {
   const { graph } = convert({
     steps: [
       step('a', { i: 'x' }),
-      step('b', { i: 'x' }, { dependsOn: ['a'], hedge: { after: '1s500ms' } }),
+      step('b', { i: 'x' }, { dependsOn: ['a'], hedge: { after: '1s500ms' }, timeout: '300ms' }),
       step('c', { i: 'x' }, { hedge: { after: '5ms', maxPercent: 50 } }),
     ],
     outputs: ['a', 'b', 'c'].map((name) => ({ name, from: `${name}.o` })),
@@ -136,11 +136,11 @@ await t.test('the graph has what config.pbtxt has no words for', async (t) => {
   })
   t.match(graph, { timeoutMs: 60_000, maxInFlightRequests: 3 })
   t.same(
-    graph.steps.map(({ name, after, hedge }) => [name, after, hedge]),
+    graph.steps.map(({ name, after, call }) => [name, after, call]),
     [
       ['a', [], undefined],
-      ['b', [0], { afterMs: 1500, maxPercent: 5 }],
-      ['c', [], { afterMs: 5, maxPercent: 50 }],
+      ['b', [0], { timeoutMs: 300, hedge: { afterMs: 1500, maxPercent: 5 } }],
+      ['c', [], { hedge: { afterMs: 5, maxPercent: 50 } }],
     ],
   )
 })

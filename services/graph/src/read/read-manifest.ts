@@ -11,6 +11,7 @@ import { printScheduling } from '../print-scheduling.ts'
 import { type KnownSource, type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
 import { ManifestWords } from './manifest-words.ts'
 import { nameTensors, type TensorNames } from './name-tensors.ts'
+import { readCall } from './read-call.ts'
 import {
   type FindModel,
   modelOfStep,
@@ -90,14 +91,12 @@ export function readValidManifest(
   return reading
 }
 
-const MAX_PERCENT = 5
-
 function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
   const { spec, reads, outputs, dependsOn } = resolved
   const { timeout, maxInFlightRequests } = spec
   return {
     steps: spec.steps.map((step, index): GraphStep => {
-      const { hedge } = step
+      const call = readCall(step)
       return {
         name: step.name,
         model: modelOfStep(step),
@@ -105,12 +104,7 @@ function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
         inputs: [...(reads[index] ?? [])].map(([name, { source: from }]) => ({ name, from })),
         outputs: outputsOf(resolved, names, index),
         after: [...new Set(dependsOn[index])],
-        ...(hedge !== undefined && {
-          hedge: {
-            afterMs: toMilliseconds(hedge.after),
-            maxPercent: hedge.maxPercent ?? MAX_PERCENT,
-          },
-        }),
+        ...(call !== undefined && { call }),
       }
     }),
     outputs: spec.outputs.map(({ name, from }, i) => {

@@ -2,11 +2,12 @@ import { type EnsembleManifest, modelNameOf, nameConflict } from '@tutti/api'
 import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { describeStructure, describeTensors } from '../check/describe-faults.ts'
+import { findCallFaults } from '../check/find-call-faults.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
 import { findTensorFaults } from '../check/find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from '../check/problem.ts'
-import type { Graph, GraphStep } from '../graph.ts'
-import { completeEnsembleConfig, hedgeFault, planEnsemble } from '../plan/plan-ensemble.ts'
+import type { Graph } from '../graph.ts'
+import { completeEnsembleConfig, planEnsemble } from '../plan/plan-ensemble.ts'
 import { type ManifestReading, readManifest } from '../read/read-manifest.ts'
 import { modelOfStep } from '../read/resolve-references.ts'
 import { type EnsembleWorld, type FoundModels, findModels, type KnownModel } from './find-models.ts'
@@ -93,7 +94,9 @@ function* findProblems(
     if (known === undefined) continue
     const isEnsembleRef = manifest.spec.steps[index]?.ensembleRef !== undefined
     yield* kindProblem(isEnsembleRef, known, words.model(index))
-    yield* hedgeProblem(step, known, words.hedge(index))
+    for (const { field, text } of findCallFaults(step.call, known.config)) {
+      yield { reason: 'CallInvalid', path: `${words.step(index)}.${field}`, message: text }
+    }
   }
   const { faults } = findTensorFaults({
     config,
@@ -113,15 +116,6 @@ function kindProblem(
   if (isEnsemble === isEnsembleRef) return []
   const [got, want] = isEnsemble ? ['an Ensemble', 'ensembleRef'] : ['a Model', 'modelRef']
   return [{ reason: 'UnknownModel', path, message: `'${config.name}' is ${got}; want ${want}` }]
-}
-
-function hedgeProblem(
-  { hedge }: GraphStep,
-  { config }: KnownModel,
-  path: string,
-): readonly Problem[] {
-  const message = hedge && hedgeFault(config)
-  return message === undefined ? [] : [{ reason: 'HedgeInvalid', path, message }]
 }
 
 /** Plans it. The checks above find what planning would refuse; what is left is about decoupled models. */

@@ -47,11 +47,11 @@ const REFUSED = [
 
 await t.test('a second replica is asked only of models that any of them can answer', async (t) => {
   const hedge = { afterMs: 20, maxPercent: 5 }
-  t.match(check('plain'), { accepted: true, graph: { steps: [{ hedge }] } })
+  t.match(check('plain'), { accepted: true, graph: { steps: [{ call: { hedge } }] } })
   for (const [model, why] of REFUSED) {
     t.same(check(model), {
       accepted: false,
-      reason: 'HedgeInvalid',
+      reason: 'CallInvalid',
       message: `steps[0](a).hedge: ${why}; want no hedge for '${model}'`,
     })
   }
@@ -63,7 +63,7 @@ await t.test(
     const { config, graph } = readValidManifest(hedged('plain'), (name) => CONFIGS.get(name))
     const plan = (now: ModelConfig) =>
       planEnsemble({ config, graph, lookup: () => ({ config: now, readyVersions: [1] }) })
-    t.equal(plan(plain).steps[0]?.hedge, graph.steps[0]?.hedge)
+    t.equal(plan(plain).steps[0]?.call, graph.steps[0]?.call)
     for (const [model, why] of REFUSED) {
       const now = { ...(CONFIGS.get(model) ?? plain), name: 'plain' }
       t.throws(() => plan(now), {

@@ -4,6 +4,7 @@ import { callModel } from './model-call.ts'
 import { observeStep } from './observe-step.ts'
 import type { StepCall } from './step-call.ts'
 import { withSlots } from './step-slots.ts'
+import { withTimeout } from './timed-call.ts'
 
 const COMPOSED = new WeakMap<EnsemblePlan, readonly StepCall[]>()
 
@@ -21,10 +22,15 @@ export function stepCallsOf(plan: EnsemblePlan, callEnsemble: StepCall): readonl
 }
 
 /** Composes all that is around the call of one step, the outermost last. */
-function composeStep(plan: EnsemblePlan, { hedge }: PlanStep, callEnsemble: StepCall): StepCall {
+function composeStep(
+  plan: EnsemblePlan,
+  { call: rules }: PlanStep,
+  callEnsemble: StepCall,
+): StepCall {
+  const { hedge, timeoutMs } = rules
   const callReplica: StepCall =
     hedge === undefined ? callModel : (o, call, sink) => callHedged(o, call, hedge, sink)
   const target: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callReplica(o, call, sink) : callEnsemble(o, call, sink)
-  return withSlots(plan.graph.maxInFlightPerStep, observeStep(plan, target))
+  return withTimeout(timeoutMs, withSlots(plan.graph.maxInFlightPerStep, observeStep(plan, target)))
 }

@@ -3,8 +3,15 @@ import { ServeError } from '@tutti/errors'
 import type { RecordedResponses } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { createHedgingRig, type HedgedAttempt } from '../testing/hedging-rig.ts'
+import { type CallAttempt, createStepRig } from '../testing/call-rig.ts'
 import { settle, toFloats } from '../testing/index.ts'
+
+const HEDGES = ['tutti_step_hedges_total', 'tutti_step_hedges_won_total']
+
+/** A step that is hedged after 50 ms. */
+function hedged(maxPercent = 100, replicas?: readonly string[]) {
+  return createStepRig({ hedge: { afterMs: 50, maxPercent } }, { ...(replicas && { replicas }) })
+}
 
 const broken = (text: string) => new ServeError('ENGINE_FAILED', text)
 
@@ -13,31 +20,31 @@ function seen({ responses }: RecordedResponses): readonly (number | string | und
   return responses.map(({ outputs, error }) => error?.reason ?? toFloats(outputs[0]?.data)[0])
 }
 
-function where(attempts: readonly HedgedAttempt[]): readonly string[] {
+function where(attempts: readonly CallAttempt[]): readonly string[] {
   return attempts.map(({ replica, number }) => `${replica}${number}`)
 }
 
 /** Nothing is left of any request. */
-function left(rig: ReturnType<typeof createHedgingRig>) {
+function left(rig: ReturnType<typeof hedged>) {
   const { outstanding, lender, router, clock } = rig
   return [outstanding, lender.open, router.memory.count, clock.pending]
 }
 
 await t.test('an answer in time is the only one that is asked for', async (t) => {
-  const rig = createHedgingRig()
+  const rig = hedged()
   const answered = rig.ask()
   rig.clock.advance(49)
   rig.attempts[0]?.answer(1)
   rig.clock.advance(1000)
   t.same(seen(answered), [1])
   t.equal(rig.attempts.length, 1)
-  t.same(await rig.hedges(), [0, 0], 'the series are there before the first hedge')
+  t.same(await rig.counts(...HEDGES), [0, 0], 'the series are there before the first hedge')
   t.same(left(rig), [0, 0, 0, 0])
 })
 
 await t.test('after that time another replica is asked, and the first answer wins', async (t) => {
   for (const winner of [0, 1] as const) {
-    const rig = createHedgingRig()
+    const rig = hedged()
     const { attempts, clock } = rig
     const answered = rig.ask()
     const [first = ''] = where(attempts)
@@ -53,12 +60,12 @@ await t.test('after that time another replica is asked, and the first answer win
     t.same(left(rig), [0, 0, 0, 0])
     const [statistics] = await rig.router.statistics('e', '')
     t.equal(statistics?.success.count, 1n, 'the ensemble counts one request')
-    t.same(await rig.hedges(), [1, winner], 'sent, and won if it answered first')
+    t.same(await rig.counts(...HEDGES), [1, winner], 'sent, and won if it answered first')
   }
 })
 
 await t.test('a failure waits for the other attempt, and the first one is told', async (t) => {
-  const rig = createHedgingRig()
+  const rig = hedged()
   const { attempts, clock } = rig
   const saved = rig.ask()
   clock.advance(50)
@@ -80,7 +87,7 @@ await t.test('a failure waits for the other attempt, and the first one is told',
 })
 
 await t.test('what a model says is told, not that another replica was away', async (t) => {
-  const rig = createHedgingRig()
+  const rig = hedged()
   const { attempts, clock } = rig
   const failed = rig.ask()
   clock.advance(50)
@@ -97,7 +104,7 @@ await t.test('what a model says is told, not that another replica was away', asy
 })
 
 await t.test('an attempt that cannot have run is tried again, beside the other', async (t) => {
-  const rig = createHedgingRig({ replicas: ['a', 'b', 'c'] })
+  const rig = hedged(100, ['a', 'b', 'c'])
   const { attempts, clock } = rig
   const answered = rig.ask()
   clock.advance(50)
@@ -111,7 +118,7 @@ await t.test('an attempt that cannot have run is tried again, beside the other',
 })
 
 await t.test('a replica that loses every hedged request is learnt to be slow', async (t) => {
-  const rig = createHedgingRig()
+  const rig = hedged()
   const firsts: string[] = []
   for (let i = 0; i < 60; i += 1) {
     const answered = rig.ask()
@@ -135,7 +142,7 @@ await t.test('a replica that loses every hedged request is learnt to be slow', a
 })
 
 await t.test('nothing is hedged where there is no other replica', async (t) => {
-  const rig = createHedgingRig({ replicas: ['a'] })
+  const rig = hedged(100, ['a'])
   const answered = rig.ask()
   rig.clock.advance(1000)
   t.equal(rig.attempts.length, 1)
@@ -145,18 +152,18 @@ await t.test('nothing is hedged where there is no other replica', async (t) => {
 })
 
 await t.test('hedges are a share of the calls', async (t) => {
-  const rig = createHedgingRig({ maxPercent: 5 })
+  const rig = hedged(5)
   const asked = Array.from({ length: 100 }, () => rig.ask())
   rig.clock.advance(50)
   t.equal(rig.attempts.length, 100 + 6, '5 %, and one to begin with')
-  t.same(await rig.hedges(), [6, 0])
+  t.same(await rig.counts(...HEDGES), [6, 0])
   for (const attempt of rig.attempts) attempt.answer(1)
   t.ok(asked.every((one) => seen(one).length === 1))
   t.same(left(rig), [0, 0, 0, 0])
 })
 
 await t.test('a client that leaves ends both', async (t) => {
-  const rig = createHedgingRig()
+  const rig = hedged()
   const scope = openCallScope({ clock: rig.clock })
   const asked = rig.ask(scope.context)
   rig.clock.advance(50)
@@ -179,12 +186,12 @@ await t.test(
     })
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 12 }), async (events) => {
-        const rig = createHedgingRig({ replicas: ['a', 'b', 'c'] })
+        const rig = hedged(100, ['a', 'b', 'c'])
         const { attempts, clock } = rig
-        const ended = new Set<HedgedAttempt>()
+        const ended = new Set<CallAttempt>()
         const scope = openCallScope({ clock })
         const asked = rig.ask(scope.context)
-        const play = (attempt: HedgedAttempt | undefined, what: string): void => {
+        const play = (attempt: CallAttempt | undefined, what: string): void => {
           if (what === 'wait') return clock.advance(50)
           if (what === 'leave') return scope.cancel(new ServeError('CANCELLED', 'left'))
           if (attempt === undefined || ended.has(attempt)) return

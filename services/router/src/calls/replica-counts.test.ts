@@ -2,7 +2,7 @@ import { ServeError } from '@tutti/errors'
 import { NO_TIMES } from '@tutti/tensor'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { createHedgingRig } from '../testing/hedging-rig.ts'
+import { createStepRig } from '../testing/call-rig.ts'
 import { ScriptedReplicas, toConfig } from '../testing/index.ts'
 import { ReplicaCounts } from './replica-counts.ts'
 
@@ -11,8 +11,13 @@ const PARTS = { queueNs: 1e6, transferNs: 2e6, computeNs: 3e6 }
 const call = (model: string) => ({ ensemble: '', step: '', target: { entry: { name: model } } })
 const at = (replica: string) => ({ replica: { address: { replica } } })
 
+/** A step that is hedged after 50 ms. */
+function hedged(maxPercent = 100, replicas?: readonly string[]) {
+  return createStepRig({ hedge: { afterMs: 50, maxPercent } }, { ...(replicas && { replicas }) })
+}
+
 await t.test('calls are counted by step and replica from the first reading on', async (t) => {
-  const rig = createHedgingRig()
+  const rig = hedged()
   const { router, attempts } = rig
   const ask = (): string => {
     const { length } = attempts
@@ -40,7 +45,7 @@ await t.test('calls are counted by step and replica from the first reading on', 
 })
 
 await t.test('what a hedge has overtaken is no error of its replica', async (t) => {
-  const rig = createHedgingRig()
+  const rig = hedged()
   rig.router.replicaTotals()
   rig.ask()
   rig.clock.advance(50)

@@ -42,7 +42,7 @@ function toSource(name: string, text: string, beyond?: BeyondConfig): EnsembleSo
 /** The parts of a graph that config.pbtxt has no words for. */
 export interface BeyondConfig extends Pick<Partial<Graph>, 'timeoutMs' | 'maxInFlightRequests'> {
   /** One for each step. */
-  readonly steps?: readonly Partial<Pick<GraphStep, 'name' | 'after' | 'hedge'>>[]
+  readonly steps?: readonly Partial<Pick<GraphStep, 'name' | 'after' | 'call'>>[]
 }
 
 /** @param text - config.pbtxt without the name. */
