@@ -1,6 +1,6 @@
 // Writes what is generated and committed: the message types of services/protocol from its .proto files, the CRDs and their
 // reference and the JSON Schemas for editors from the schemas of services/api, those of the results of commands from services/cli, the page of conditions from the operator's code,
-// that of errors from the catalogue of services/errors, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, the licences of the packages in the
+// that of errors from the catalogue of services/errors, those of built-in steps from the catalogue of services/builtins, the pages of compatibility from their tables, what the chart has of the CRDs and its values, its dashboards, the licences of the packages in the
 // images, the graphs of the examples, the picture of ARCHITECTURE.md, and the tables of flags in READMEs.
 // With --check it exits with 1 if that changes a file.
 import { execFileSync } from 'node:child_process'
@@ -9,6 +9,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { argv } from 'node:process'
 import { writeArchitecture } from './gen/architecture.mjs'
+import { writeBuiltins } from './gen/builtins.mjs'
 import { writeChartFiles } from './gen/chart.mjs'
 import { writeCompatibility } from './gen/compatibility.mjs'
 import { writeConditions } from './gen/conditions.mjs'
@@ -30,6 +31,8 @@ const GENERATED = [
   'operator/README.md',
   'crds/*',
   'schemas/**/*.json',
+  'docs/builtins.md',
+  'docs/builtins/*.md',
   'docs/compatibility.md',
   'docs/compatibility-names.md',
   'docs/conditions.md',
@@ -108,6 +111,9 @@ writeCompatibility(root)
 writeLicences(root)
 writeExampleGraphs(root)
 writeArchitecture(root)
+
+const { BUILTINS, toOptionsSchema } = await import('../services/builtins/dist/index.js')
+writeBuiltins(root, BUILTINS, toOptionsSchema)
 
 const { ACCEPTED_REASONS } = await import('../services/graph/dist/index.js')
 const { ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(

@@ -38,6 +38,7 @@ const SECTIONS = {
   },
   Reference: {
     Resources: ['custom-resources', 'conditions'],
+    'Built-in steps': ['builtins', /^docs\/builtins\//],
     Requests: ['protocol', 'errors'],
     Triton: ['compatibility', 'compatibility-names', 'start-lines'],
     Programs: [

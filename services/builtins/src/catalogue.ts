@@ -1,12 +1,69 @@
 import type { z } from 'zod'
 import type { Builtin, CodeBuiltin } from './builtin.ts'
+import { apply } from './elements/apply.ts'
+import { arithmetic } from './elements/arithmetic.ts'
+import { cast } from './elements/cast.ts'
+import { clip } from './elements/clip.ts'
+import { compare } from './elements/compare.ts'
+import { logical } from './elements/logical.ts'
+import { threshold } from './elements/threshold.ts'
+import { where } from './elements/where.ts'
 import { normalise } from './image/normalise.ts'
-import { cast } from './numeric/cast.ts'
+import { argmax } from './numeric/argmax.ts'
+import { l2Normalise } from './numeric/l2-normalise.ts'
+import { meanPool } from './numeric/mean-pool.ts'
+import { reduce } from './numeric/reduce.ts'
+import { sigmoid } from './numeric/sigmoid.ts'
 import { softmax } from './numeric/softmax.ts'
+import { topK } from './numeric/top-k.ts'
+import { concat } from './shape/concat.ts'
+import { expandDims } from './shape/expand-dims.ts'
+import { pad } from './shape/pad.ts'
+import { reshape } from './shape/reshape.ts'
+import { select } from './shape/select.ts'
+import { slice } from './shape/slice.ts'
+import { split } from './shape/split.ts'
+import { squeeze } from './shape/squeeze.ts'
+import { stack } from './shape/stack.ts'
+import { take } from './shape/take.ts'
+import { transpose } from './shape/transpose.ts'
 import { joinTexts } from './text/join-texts.ts'
 
-/** The built-in steps, in the order of the documentation. One that is added has a file of its own and a line here. */
-export const BUILTINS = [normalise, cast, softmax, joinTexts] as const
+/** The built-in steps. One that is added has a file of its own and a line here; the documentation sorts them by folder and name. */
+export const BUILTINS = [
+  normalise,
+
+  concat,
+  expandDims,
+  pad,
+  reshape,
+  select,
+  slice,
+  split,
+  squeeze,
+  stack,
+  take,
+  transpose,
+
+  apply,
+  arithmetic,
+  cast,
+  clip,
+  compare,
+  logical,
+  threshold,
+  where,
+
+  argmax,
+  l2Normalise,
+  meanPool,
+  reduce,
+  sigmoid,
+  softmax,
+  topK,
+
+  joinTexts,
+] as const
 
 type Listed = (typeof BUILTINS)[number]
 type ListedCode = Extract<Listed, CodeBuiltin>

@@ -18,7 +18,13 @@ export {
   type OperatorSpec,
   type ValueSpec,
 } from './onnx/write-onnx.ts'
-export { type BuiltinStep, findBuiltin, type ParsedBuiltin, parseBuiltin } from './parse-builtin.ts'
+export {
+  type BuiltinStep,
+  findBuiltin,
+  type ParsedBuiltin,
+  parseBuiltin,
+  toOptionsSchema,
+} from './parse-builtin.ts'
 export type { BuiltinFault, FeedingTensor, Port, Ports } from './ports.ts'
 export { type Signature, signatureOf } from './signature.ts'
 export { BUILTIN_BACKEND, type BuiltinConfig, toModelConfig } from './to-model-config.ts'

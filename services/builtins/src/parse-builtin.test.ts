@@ -66,7 +66,7 @@ await t.test('any JSON is a step or has faults, and nothing is thrown', async (t
           faults.every(({ path, got, want }) => `${path}${got}${want}`.length < 4000 && want !== '')
         )
       }
-      // What was read once is read again as the same.
+      // A step that was read is read again as the same.
       const again = parseBuiltin({ ...step.options, name: step.name })
       return JSON.stringify(again.step) === JSON.stringify(step)
     }),

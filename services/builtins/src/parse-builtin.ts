@@ -43,6 +43,11 @@ export function parseBuiltin(given: unknown): ParsedBuiltin {
   return { faults: parsed.error.issues.flatMap((issue) => toFaults(issue, known, options)) }
 }
 
+/** The JSON Schema of a built-in's options, as users write them. */
+export function toOptionsSchema(options: z.ZodObject): z.core.JSONSchema.BaseSchema {
+  return z.toJSONSchema(options, { io: 'input' })
+}
+
 function unknownName(name: unknown): BuiltinFault {
   const near = typeof name === 'string' ? nearestName(name, names()) : undefined
   const hint = near === undefined ? `one of ${names().join(', ')}` : `did you mean ${near}?`

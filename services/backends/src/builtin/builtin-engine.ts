@@ -49,7 +49,7 @@ function loadGraph(
   { source, builtin, options }: Loading,
 ): Promise<LoadedModel> {
   if (onnx === undefined || !isOnnxEngine(onnx)) throw bug('there is no engine of ONNX models')
-  // What the parameter says is in the graph already.
+  // The graph has all that the parameter says.
   const config = { ...source.config, parameters: {} }
   const file = buildModel(builtin)
   return onnx.loadBytes({ name: source.name, file, config, inputPrefix: INPUT_PREFIX }, options)

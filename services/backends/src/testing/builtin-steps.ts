@@ -46,7 +46,7 @@ export async function openBuiltins(file: Test): Promise<RunBuiltin> {
       if (response?.error !== undefined) throw response.error
       const outputs = response?.outputs ?? []
       checkOutputs(t, config, outputs)
-      // What is lent is over with the model.
+      // Lent memory ends with the model.
       return outputs.map((output) => ({ ...output, data: new Uint8Array(output.data) }))
     } finally {
       await model.close()

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { axisOption, MAX_RANK, toAxis } from '../axes.ts'
+import { onnxBuiltin } from '../builtin.ts'
+import { FLOATS, onFloats } from '../datatypes.ts'
+import { keptDims, reduceOptions } from './reduced-dims.ts'
+
+const OPERATORS = {
+  sum: 'ReduceSum',
+  mean: 'ReduceMean',
+  max: 'ReduceMax',
+  min: 'ReduceMin',
+} as const
+
+/** Reduces dimensions to one element each. */
+export const reduce = onnxBuiltin({
+  name: 'reduce',
+  summary: 'Computes the sum, the mean, the greatest or the least element along dimensions.',
+  options: z.strictObject({
+    op: z.enum(['sum', 'mean', 'max', 'min']).describe('Function of the elements'),
+    axes: z
+      .array(axisOption('Dimension'))
+      .min(1)
+      .max(MAX_RANK)
+      .optional()
+      .describe('Dimensions that are reduced; default: all'),
+    keepDims: reduceOptions.keepDims,
+  }),
+  inputs: { input: 'FP16, FP32, FP64, INT32 or INT64, of any dims; a `mean` of floats' },
+  outputs: { output: 'the datatype of `input`, its dims without `axes`; [1] if none is left' },
+  signature: ({ op, axes, keepDims }, inputs) => {
+    const datatypes = op === 'mean' ? FLOATS : ([...FLOATS, 'INT32', 'INT64'] as const)
+    const { datatype, dims } = inputs.take('input', { datatypes })
+    return [{ name: 'output', datatype, dims: keptDims(dims, axesOf(axes, dims.length), keepDims) }]
+  },
+  build: ({ op, axes, keepDims }, graph) => {
+    const { datatype, dims } = graph.port('input')
+    const all = axesOf(axes, dims.length)
+    const keepdims = keepDims || all.length === dims.length ? 1 : 0
+    const compute = (value: string): string =>
+      graph.op(OPERATORS[op], [value, graph.list(...all)], { keepdims })
+    const input = graph.input('input')
+    const isFloat = datatype.startsWith('FP')
+    const value = isFloat ? onFloats(graph, input, datatype, compute) : compute(input)
+    const isOne = all.length === dims.length && !keepDims && dims.length > 1
+    graph.output('output', isOne ? graph.op('Reshape', [value, graph.list(1)]) : value)
+  },
+  arithmetic: [
+    {
+      case: 'FP32, FP64',
+      equals: '`x.sum(axes, keepdims=keepDims)` and so on',
+      tolerance:
+        '1e-5 of the sum of the absolute values, for `sum` and `mean`; none for `max` and `min`',
+      except: 'NaN in `max` and `min`; `max` and `min` of no elements, which is an error',
+    },
+    { case: 'FP16', equals: 'the same in FP32, rounded to FP16', tolerance: '1e-3 relative' },
+    {
+      case: 'INT32, INT64',
+      equals: 'the same, in the datatype itself',
+      tolerance: 'none',
+    },
+  ],
+})
+
+/** @throws PortFault */
+function axesOf(axes: readonly number[] | undefined, rank: number): number[] {
+  if (axes === undefined) return Array.from({ length: rank }, (_, i) => i)
+  return [...new Set(axes.map((axis, i) => toAxis(`axes[${i}]`, axis, rank)))]
+}
