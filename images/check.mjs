@@ -53,6 +53,8 @@ if (hasRuntime) {
   const requireThere = createRequire(`${APP}/services/backends/package.json`)
   const library = `../bin/napi-v6/linux/${process.arch}/libonnxruntime.so.1`
   requireThere('koffi').load(join(dirname(requireThere.resolve('onnxruntime-node')), library))
+  // And libvips, of which npm has installed that of the machine.
+  assert.ok(requireThere('sharp').versions.vips)
 }
 const { status, stderr } = spawnSync(`tutti-${program}`, ['--help'], { encoding: 'utf8' })
 assert.equal(status, 0, stderr)

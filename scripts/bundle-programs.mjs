@@ -6,7 +6,7 @@ import { build } from 'esbuild'
 const root = resolve(import.meta.dirname, '..')
 const PROGRAMS = ['operator', 'services/router', 'services/step']
 /** Packages with libraries of the machine, which they find beside their own files. */
-const NATIVE = ['koffi', 'onnxruntime-node']
+const NATIVE = ['koffi', 'onnxruntime-node', 'sharp']
 /** How the compiler writes an import of a `.ts` file whose name comes at run time, so that esbuild cannot see it. */
 const LATE_IMPORT = /__rewriteRelativeImportExtension\((`[^`]*)\.ts`\)/g
 

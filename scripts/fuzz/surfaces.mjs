@@ -6,6 +6,8 @@ import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { threadId } from 'node:worker_threads'
+import { decodePicture } from '../../services/backends/dist/builtin/code/pictures/decode-picture.js'
+import { loadLibvips } from '../../services/backends/dist/builtin/code/pictures/libvips.js'
 import { inspectOnnx } from '../../services/backends/dist/onnx/inspect.js'
 import { toPorts, toSignature } from '../../services/backends/dist/onnx/model-ports.js'
 import { parseManifests } from '../../services/cli/dist/manifests/parse-manifests.js'
@@ -63,6 +65,7 @@ export const SURFACES = {
     formats: ['protobuf'],
     run: async (input) => toSignature(toPorts(await inspectOnnx(input))),
   },
+  picture: { formats: ['bytes'], run: runPicture },
   'rest-json': { formats: ['json', 'text'], run: (body) => checkTensors(decodeRest(body)) },
   'rest-generate': { formats: ['json', 'text'], run: runGenerate },
   'rest-settings': { formats: ['json', 'text'], run: runSettings },
@@ -99,6 +102,15 @@ export const SURFACES = {
     run: (input) => parseEvent(input.toString(), 'GET /'),
     refusal: KubeError,
   },
+}
+
+const PICTURE = { color: 'RGB', applyOrientation: true, maxPixels: 2 ** 18 }
+
+/** A picture that is decoded has the pixels that it says, and no more than are allowed. */
+async function runPicture(input) {
+  const { width, height, channels, data } = await decodePicture(await loadLibvips(), input, PICTURE)
+  assert.equal(data.byteLength, width * height * channels)
+  assert.ok(width * height <= PICTURE.maxPixels)
 }
 
 function runConfigText(input) {

@@ -8,11 +8,21 @@ const PROGRAMS = { operator: 'operator', router: 'services/router', step: 'servi
 /** Licences that let everybody pass the package on within a product of the Apache licence. */
 const ALLOWED = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'PSF-2.0', 'Unlicense'])
 
+/**
+ * Licence of shared libraries that a product may pass on as files of their own, which can be replaced by others, with a note where their
+ * sources are: the head of the list has it.
+ */
+const LIBRARY_LICENCE = 'LGPL-3.0-or-later'
+const LIBRARIES = /^@img\/sharp-/
+
 const HEAD = `# Licences of the packages in the images
 
 Made from package-lock.json by \`npm run gen\`, which fails for a licence that is not one of ${[...ALLOWED].toSorted().join(', ')}.
 Tutti itself is under the [Apache licence](../LICENSE). Node and the packages of Debian and PyPI, which images have besides, are in
 the [SBOM](README.md#sbom) of each image, Debian's licences in its folder \`/usr/share/doc\`.
+
+Packages \`@img/sharp-*\` may be under ${LIBRARY_LICENCE} as well: libvips and the libraries in it. They are shared libraries, as npm has them, in
+files of their own, which you can replace. Their README lists their licences; their sources are at <https://github.com/lovell/sharp-libvips>.
 
 `
 
@@ -34,7 +44,7 @@ export function renderLicences(packages) {
     for (const path of installedFor(packages, workspace)) {
       const { version, license } = packages[path]
       const name = path.split('node_modules/').at(-1)
-      if (!isAllowed(license)) throw new Error(`${name}@${version}: licence ${license}, want one of ${[...ALLOWED]}`)
+      if (!isAllowed(license, name)) throw new Error(`${name}@${version}: licence ${license}, want one of ${[...ALLOWED]}`)
       const key = `${name}@${version}`
       const row = found.get(key) ?? { name, version, license, images: [] }
       if (!row.images.includes(program)) row.images.push(program)
@@ -48,9 +58,11 @@ export function renderLicences(packages) {
   ])}\n`
 }
 
-/** True for a licence of the list, and for a choice, `(MIT OR CC0-1.0)` say, that has one. */
-function isAllowed(expression = '') {
-  return expression.replace(/^\((.*)\)$/, '$1').split(' OR ').some((licence) => ALLOWED.has(licence))
+/** True for a licence of the list, for a choice, `(MIT OR CC0-1.0)` say, that has one, and for several of which all are allowed. */
+function isAllowed(expression = '', name = '') {
+  const allows = (licence) => ALLOWED.has(licence) || (licence === LIBRARY_LICENCE && LIBRARIES.test(name))
+  const all = expression.replace(/^\((.*)\)$/, '$1').split(' AND ')
+  return all.every((choice) => choice.split(' OR ').some(allows))
 }
 
 /** Paths of the packages that `npm ci --omit=dev --workspace` may install for a workspace, on any platform. */

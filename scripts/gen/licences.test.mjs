@@ -27,3 +27,14 @@ await t.test('refuses a licence that does not allow what we do', async (test) =>
   const packages = { ...PACKAGES, 'node_modules/two': { version: '2.0.0', license: 'GPL-3.0' } }
   test.throws(() => renderLicences(packages), { message: /^two@2\.0\.0: licence GPL-3\.0, want one of / })
 })
+
+await t.test('allows the LGPL for the shared libraries of sharp alone, and several licences that are all allowed', async (test) => {
+  const library = { version: '1.0.0', license: 'Apache-2.0 AND LGPL-3.0-or-later AND MIT' }
+  const withLibrary = (name) => ({
+    ...PACKAGES,
+    'services/step': { dependencies: { [name]: '1' } },
+    [`node_modules/${name}`]: library,
+  })
+  test.match(renderLicences(withLibrary('@img/sharp-libvips-linux-x64')), /AND LGPL-3.0-or-later AND MIT/)
+  test.throws(() => renderLicences(withLibrary('other')), { message: /^other@1\.0\.0: licence / })
+})

@@ -8,6 +8,8 @@ import { compare } from './elements/compare.ts'
 import { logical } from './elements/logical.ts'
 import { threshold } from './elements/threshold.ts'
 import { where } from './elements/where.ts'
+import { imageDecode } from './image/image-decode.ts'
+import { imageEncode } from './image/image-encode.ts'
 import { normalise } from './image/normalise.ts'
 import { argmax } from './numeric/argmax.ts'
 import { l2Normalise } from './numeric/l2-normalise.ts'
@@ -31,6 +33,8 @@ import { joinTexts } from './text/join-texts.ts'
 
 /** The built-in steps. One that is added has a file of its own and a line here; the documentation sorts them by folder and name. */
 export const BUILTINS = [
+  imageDecode,
+  imageEncode,
   normalise,
 
   concat,

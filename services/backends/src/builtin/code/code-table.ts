@@ -3,6 +3,14 @@ import type { CodePlace, CodeStep, OpenedCode } from './code-step.ts'
 
 /** The code of the built-ins that are no graphs. The compiler wants an entry for each; a module loads with its first step. */
 const CODE: { readonly [Name in CodeBuiltinName]: CodeStep<OptionsOf<Name>> } = {
+  imageDecode: {
+    runsOn: 'pool',
+    open: async (options) => (await import('./pictures/open-pictures.ts')).openImageDecode(options),
+  },
+  imageEncode: {
+    runsOn: 'pool',
+    open: async (options) => (await import('./pictures/open-pictures.ts')).openImageEncode(options),
+  },
   joinTexts: {
     runsOn: 'thread',
     open: async (options) => (await import('./join-texts.ts')).openJoinTexts(options),

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { codeBuiltin } from '../builtin.ts'
+
+/** Decodes pictures. */
+export const imageDecode = codeBuiltin({
+  name: 'imageDecode',
+  summary: 'Decodes a JPEG, PNG or WebP picture, and refuses other formats.',
+  options: z.strictObject({
+    color: z
+      .enum(['RGB', 'BGR', 'GRAY'])
+      .default('RGB')
+      .describe('Channels of the output and their order'),
+    applyOrientation: z
+      .boolean()
+      .default(true)
+      .describe('Whether the picture is turned and mirrored as its EXIF data say'),
+    maxPixels: z
+      .int()
+      .min(1)
+      .max(2 ** 28)
+      .default(2 ** 25)
+      .describe('Most pixels of a picture. Its header is checked before it is decoded'),
+  }),
+  inputs: { data: 'BYTES [1] or UINT8 [N]: the bytes of a file' },
+  outputs: {
+    image: 'UINT8, [H, W, 3], or [H, W, 1] for GRAY',
+    size: 'INT64, [2]: height and width of `image`',
+  },
+  signature: ({ color }, inputs) => {
+    inputs.take('data', { datatypes: ['BYTES', 'UINT8'], rank: 1 })
+    return [
+      { name: 'image', datatype: 'UINT8', dims: [-1, -1, color === 'GRAY' ? 1 : 3] },
+      { name: 'size', datatype: 'INT64', dims: [2] },
+    ]
+  },
+  arithmetic: [
+    {
+      case: '8 bits a channel: colours, grey, a palette, one bit',
+      equals: "PIL's `ImageOps.exif_transpose(Image.open(data)).convert('RGB')`",
+      tolerance: 'none',
+      except: 'colour profiles do not count, as in PIL and OpenCV',
+    },
+    {
+      case: '`color: GRAY`',
+      equals: "PIL's `convert('L')` of the RGB picture",
+      tolerance: 'none',
+    },
+    {
+      case: 'alpha',
+      equals: "PIL's `convert('RGB')`, which leaves alpha out",
+      tolerance: 'none',
+    },
+    {
+      case: '16 bits a channel (PNG)',
+      equals: 'the upper 8 bits, as PIL for colours',
+      tolerance: 'none',
+      except:
+        "PIL's `convert('RGB')` of 16-bit grey, which gives 255 for all but the darkest 256 values",
+    },
+    {
+      case: 'CMYK (JPEG)',
+      equals: "PIL's `convert('RGB')`, which multiplies inks and takes no profile",
+      tolerance: 'none',
+    },
+    {
+      case: 'moving pictures (WebP, APNG)',
+      equals: 'the first picture',
+      tolerance: 'none',
+    },
+    {
+      case: 'cut or damaged bytes',
+      equals: 'an error, where PIL and OpenCV may give what there is',
+      tolerance: 'none',
+    },
+  ],
+})
