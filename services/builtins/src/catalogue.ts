@@ -8,9 +8,12 @@ import { compare } from './elements/compare.ts'
 import { logical } from './elements/logical.ts'
 import { threshold } from './elements/threshold.ts'
 import { where } from './elements/where.ts'
+import { centerCrop } from './image/center-crop.ts'
 import { imageDecode } from './image/image-decode.ts'
 import { imageEncode } from './image/image-encode.ts'
+import { letterbox } from './image/letterbox.ts'
 import { normalise } from './image/normalise.ts'
+import { resize } from './image/resize.ts'
 import { argmax } from './numeric/argmax.ts'
 import { l2Normalise } from './numeric/l2-normalise.ts'
 import { meanPool } from './numeric/mean-pool.ts'
@@ -35,7 +38,10 @@ import { joinTexts } from './text/join-texts.ts'
 export const BUILTINS = [
   imageDecode,
   imageEncode,
+  centerCrop,
+  letterbox,
   normalise,
+  resize,
 
   concat,
   expandDims,

@@ -18,7 +18,7 @@ export const pad = onnxBuiltin({
       .array(z.array(width).min(2).max(2))
       .min(1)
       .max(MAX_RANK)
-      .describe('[before, after] for each of the last dimensions: how many elements are added'),
+      .describe('Elements that are added before and after those of each of the last dimensions'),
     mode: z
       .enum(['constant', 'edge', 'reflect'])
       .default('constant')
