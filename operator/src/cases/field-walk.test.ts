@@ -5,6 +5,7 @@ import { type PlainAnswer, type PlainObject, withoutKube } from '@tutti/kube/tes
 import { parseModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { planWanted } from '../controllers/model/plan-revisions.ts'
 import { toScaling } from '../resources/model-scaling.ts'
 import { decideReplicas } from '../scaling/decide-replicas.ts'
 import { openCaseRig } from '../testing/case-rig.ts'
@@ -17,6 +18,7 @@ import {
   writeWalker,
 } from '../testing/field-world.ts'
 import { CONFIG_TEXT } from '../testing/model-cluster.ts'
+import { modelPod, servedModel } from '../testing/model-world.ts'
 import { installGatewayApi } from '../testing/prepare-server.ts'
 import { collectionsOf, leafOf, leavesOf, withField } from '../testing/schema-leaves.ts'
 
@@ -65,6 +67,14 @@ function scalingOf(spec: PlainObject): readonly number[] {
   return [busy.replicas, after.replicas]
 }
 
+/** The data that are stored of a Model whose pod serves. */
+function acceptedOf(spec: PlainObject): unknown {
+  const owner = { name: 'm', uid: 'u', generation: 1 }
+  const pods = [modelPod('pod', { model: servedModel('r') })]
+  const input = { owner, modelName: 'm', pods, isVerified: () => true }
+  return planWanted({ ...input, spec: ModelSpec.parse(spec) }).map(({ data }) => data)
+}
+
 const NOTHING: FieldLook = { made: [], conditions: undefined }
 
 interface Seen {
@@ -90,7 +100,7 @@ function check(t: Test, seen: Seen): void {
     return
   }
   t.equal(answer?.status, 200)
-  if (reach.at === 'children' || reach.at === 'scaling') checkReached(t, seen, { a, b })
+  if (['children', 'scaling', 'accepted'].includes(reach.at)) checkReached(t, seen, { a, b })
   else checkHeld(t, seen, { a, b })
 }
 
@@ -101,6 +111,10 @@ function checkReached(t: Test, { walker, fresh }: Seen, { a, b }: Sides): void {
   t.same(b, fresh, 'A -> B is B made anew')
   if (change.reach.at === 'scaling') {
     t.notSame(scalingOf(specs.b), scalingOf(specs.a), 'it reaches the scaling')
+    return
+  }
+  if (change.reach.at === 'accepted') {
+    t.notSame(acceptedOf(specs.b), acceptedOf(specs.a), 'it reaches what is stored')
     return
   }
   t.notSame(b.made, a.made, 'it reaches what is made')

@@ -58,6 +58,9 @@ const READ = {
   ],
 }
 
+const HEDGED = { hedge: { after: '50ms' }, mayRunTwice: true }
+const RETRIED = { retry: { maxRetries: 2, retryOn: ['UNAVAILABLE'] } }
+
 const GRAPH: readonly FieldChange[] = [
   ...changes({}, [
     ['maxBatchSize', 4, 2],
@@ -71,7 +74,6 @@ const GRAPH: readonly FieldChange[] = [
     ['timeout', undefined, '5s'],
     ['timeout', '5s', '6s'],
     ['maxInFlightRequests', undefined, 8],
-    ['steps[].hedge.after', '50ms', '60ms'],
     ['steps[].timeout', undefined, '300ms'],
   ]),
   ...changes(
@@ -119,8 +121,18 @@ const GRAPH: readonly FieldChange[] = [
       ['steps[].outputMap', { boxes: 'x' }, {}],
     ],
   ),
-  ...changes({ steps: [{ ...step('detect', 'first'), hedge: { after: '50ms' } }] }, [
+  ...changes({ steps: [{ ...step('detect', 'first'), mayRunTwice: true }] }, [
+    ['steps[].hedge.after', '50ms', '60ms'],
+  ]),
+  ...changes({ steps: [{ ...step('detect', 'first'), ...HEDGED }] }, [
     ['steps[].hedge.maxPercent', undefined, 6],
+  ]),
+  ...changes({ steps: [{ ...step('detect', 'first'), ...RETRIED }] }, [
+    ['steps[].retry.maxRetries', 2, 3],
+    ['steps[].retry.retryOn[]', 'UNAVAILABLE', 'RESOURCE_EXHAUSTED'],
+    ['steps[].retry.backoff', undefined, '20ms'],
+    ['steps[].retry.budgetPercent', undefined, 30],
+    ['steps[].mayRunTwice', undefined, true],
   ]),
   ...changes(THREE, [['steps[].dependsOn[]', 'b', 'c']]),
   change({ at: 'server', says: /spec\.modelName.*cannot be changed/ }, [

@@ -6,6 +6,8 @@ export type Reach =
   | { readonly at: 'children' }
   /** Place: only the conditions. The objects that the operator made stay as they are. */
   | { readonly at: 'conditions' }
+  /** Place: what is stored of a Model once pods serve it, which Ensembles are checked against. */
+  | { readonly at: 'accepted' }
   /** Place: the decisions of the operator's own scaling. */
   | { readonly at: 'scaling' }
   /** Place: the API server, which refuses the change with a message that matches `says`. */

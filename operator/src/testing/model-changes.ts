@@ -127,6 +127,7 @@ const PODS: readonly FieldChange[] = [
   ...changes({ accelerator: { tolerations: [{ key: 'a' }] } }, [
     ['accelerator.tolerations[].operator', undefined, 'Exists'],
   ]),
+  change({ at: 'accepted' }, ['mayRunTwice', undefined, true]),
   change({ at: 'conditions' }, ['paused', undefined, true]),
 ]
 

@@ -72,6 +72,15 @@ export const ENSEMBLE = {
       queries: [[`sum by (ensemble, step) (rate(tutti_step_compute_seconds_count{${STEPS}}[5m]))`, NAME]],
     },
     {
+      title: 'Retries',
+      unit: 'reqps',
+      hint: 'Attempts at a step after one that failed, and failures that its budget made final: then most of its calls fail.',
+      queries: [
+        [`sum by (ensemble, step) (rate(tutti_step_retries_total{${STEPS}}[5m]))`, `${NAME} retried`],
+        [`sum by (ensemble, step) (rate(tutti_step_retries_refused_total{${STEPS}}[5m]))`, `${NAME} refused`],
+      ],
+    },
+    {
       title: 'Hedges',
       unit: 'reqps',
       hint: 'Step requests that went to a second replica, and those that it answered first. Only where an Ensemble asks for it.',

@@ -1,5 +1,6 @@
 export { EnsembleExpose, type ExposeAuth, type ExposeIdentity } from './ensemble/ensemble-expose.ts'
 export { EnsembleSpec, EnsembleStepSpec } from './ensemble/ensemble-spec.ts'
+export { RETRY_CODES } from './ensemble/step-call.ts'
 export {
   API_VERSION,
   EnsembleManifest,

@@ -19,6 +19,8 @@ export interface ServeErrorOptions {
   readonly details?: ErrorDetails
   /** Milliseconds after which the same request may go well. Default: not known. */
   readonly retryAfterMs?: number | undefined
+  /** True if the request was tried again before it failed. Default false. */
+  readonly wasRetried?: boolean
   readonly cause?: unknown
 }
 
@@ -37,6 +39,8 @@ export class ServeError extends Error {
   readonly reason: Reason
   readonly details: ErrorDetails
   readonly retryAfterMs: number | undefined
+  /** True if the request was tried again before it failed: who is around the call tries no more. Known within a process. */
+  readonly wasRetried: boolean
 
   constructor(reason: Reason, message: string, options: ServeErrorOptions = {}) {
     super(capped(message), options.cause === undefined ? undefined : { cause: options.cause })
@@ -44,6 +48,7 @@ export class ServeError extends Error {
     this.code = options.code ?? REASONS[reason].code
     this.details = options.details ?? {}
     this.retryAfterMs = options.retryAfterMs
+    this.wasRetried = options.wasRetried ?? false
   }
 
   /** Returns `error` itself if it is a ServeError; wraps anything else as INTERNAL with `cause`. */
@@ -68,11 +73,17 @@ export class ServeError extends Error {
     return this.#copy(this.message, { ...details, ...this.details })
   }
 
-  #copy(message: string, details: ErrorDetails): ServeError {
+  /** Copies the error as that of a request that was tried again. */
+  afterRetries(): ServeError {
+    return this.#copy(this.message, this.details, true)
+  }
+
+  #copy(message: string, details: ErrorDetails, wasRetried = this.wasRetried): ServeError {
     const copy = new ServeError(this.reason, message, {
       code: this.code,
       details,
       retryAfterMs: this.retryAfterMs,
+      wasRetried,
       cause: this.cause,
     })
     if (this.stack !== undefined) copy.stack = this.stack

@@ -1,4 +1,5 @@
 import { deepStrictEqual, ok } from 'node:assert/strict'
+import { RETRY_CODES } from '@tutti/api'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
 import {
   FACE_ENSEMBLE,
@@ -41,7 +42,20 @@ const model: fc.Arbitrary<AcceptedModel> = fc.record(
 )
 
 const hedge = fc.record({ afterMs: positive, maxPercent: fc.integer({ min: 1, max: 100 }) }, plain)
-const call = fc.record({ timeoutMs: positive, hedge }, { ...plain, requiredKeys: [] })
+const percent = fc.integer({ min: 1, max: 100 })
+const retry = fc.record(
+  {
+    maxRetries: natural,
+    retryOn: fc.uniqueArray(fc.constantFrom(...RETRY_CODES)),
+    backoffMs: positive,
+    budgetPercent: percent,
+  },
+  plain,
+)
+const call = fc.record(
+  { timeoutMs: positive, hedge, retry, mayRunTwice: fc.boolean() },
+  { ...plain, requiredKeys: [] },
+)
 
 function ensembleOf(config: ModelConfig): fc.Arbitrary<AcceptedEnsemble> {
   const written = readConfigGraph(config)

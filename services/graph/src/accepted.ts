@@ -30,6 +30,8 @@ export const AcceptedModel = z.object({
       config: ConfigJson.exactOptional(),
     }),
   ),
+  /** The author's promise that the model does no harm if it executes a request twice. */
+  mayRunTwice: z.literal(true).exactOptional(),
 })
 export type AcceptedModel = z.infer<typeof AcceptedModel>
 

@@ -4,7 +4,7 @@ export {
   parseAcceptedJson,
   toAcceptedJson,
 } from './accepted.ts'
-export type { CallRules, StepHedge } from './call-rules.ts'
+export type { CallRules, StepHedge, StepRetry } from './call-rules.ts'
 export { ACCEPTED_REASONS, type Problem } from './check/problem.ts'
 export { validateGraph } from './check/validate-graph.ts'
 export {

@@ -54,6 +54,8 @@ export interface RouterOptions extends ServedViewOptions {
   readonly strictReadiness: boolean
   readonly tracing: Tracing
   readonly metrics: ServerMetrics
+  /** Draws the waits between attempts; Math.random if absent. */
+  readonly random?: () => number
   /** Cache of ensembles; closed by its owner. */
   readonly cache?: ResponseCache | undefined
   /** Bounds of the requests that models make. */
@@ -138,6 +140,7 @@ export class Router implements InferenceBackend, ConsoleSource {
       this.#recorders.find(entry.name, version.version)
     const { clock } = o
     const shared: RequestDependencies = {
+      random: Math.random,
       ...o,
       ...(cache && {
         cache: createEnsembleCache(cache, {

@@ -58,6 +58,6 @@ function fail(
   error: ServeError,
   sink: Pick<ResponseSink, 'fail'>,
 ): void {
-  const located = tries === 1 ? error : error.withDetails({ attempt: String(tries) })
+  const located = tries === 1 ? error : error.withDetails({ attempt: String(tries) }).afterRetries()
   sink.fail(located, executed, times)
 }

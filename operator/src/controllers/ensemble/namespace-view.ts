@@ -114,8 +114,8 @@ export class NamespaceView {
       const accepted = acceptedOf(revision)
       if (accepted === undefined) continue
       if (accepted.kind === 'Ensemble') return { config: accepted.config }
-      const { config, versions } = accepted
-      return { config, readyVersions: versions.map(({ version }) => version) }
+      const { config, versions, mayRunTwice = false } = accepted
+      return { config, readyVersions: versions.map(({ version }) => version), mayRunTwice }
     }
     return 'pending'
   }

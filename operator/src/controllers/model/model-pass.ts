@@ -185,6 +185,7 @@ export class ModelPass {
     const wanted = planWanted({
       owner: { name, uid, generation },
       modelName,
+      spec: spec ?? {},
       pods,
       isVerified: (pod) => isOfSpec && spec !== undefined && isVerified(spec, pod) === true,
     })

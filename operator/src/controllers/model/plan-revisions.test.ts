@@ -24,7 +24,8 @@ function plan({
   existing = [],
   ...o
 }: Partial<WantedInput> & { readonly existing?: readonly Revision[] } = {}): Planned {
-  const input = { owner: OWNER, modelName: 'yolo', pods: [], isVerified: () => true, ...o }
+  const known = { owner: OWNER, modelName: 'yolo', spec: {}, pods: [] }
+  const input = { ...known, isVerified: () => true, ...o }
   const { create, renew } = planNewestRevision(planWanted(input), existing)
   const kept = existing.map((one) =>
     one === renew?.object ? { ...one, revision: renew.revision } : one,
@@ -58,6 +59,16 @@ await t.test('what pods serve is accepted once, by its content', async (t) => {
   })
   t.same(again.create, [])
   t.equal(again.stored.length, 1)
+  const promised = plan({
+    existing: first.stored,
+    pods: [serving('r1')],
+    spec: { mayRunTwice: true },
+  })
+  t.match(
+    promised.create,
+    [{ revision: 2, data: { mayRunTwice: true } }],
+    'a promise is a part of it',
+  )
   const other = plan({ owner: { ...OWNER, uid: 'other' }, pods: [serving('r1')] })
   t.not(other.create[0]?.name, first.create[0]?.name)
 })

@@ -1,3 +1,4 @@
+import type { ModelSpec } from '@tutti/api'
 import type { AcceptedModel } from '@tutti/graph'
 import { acceptedOf, type Revision, toWanted, type WantedRevision } from '../accepted-revisions.ts'
 import { canServe, type ModelPod, readyVersionsOf, type VersionRevision } from './model-pods.ts'
@@ -5,6 +6,8 @@ import { canServe, type ModelPod, readyVersionsOf, type VersionRevision } from '
 export interface WantedInput {
   readonly owner: AcceptedModel['resource']
   readonly modelName: string
+  /** The parts of the spec that are stored beside what pods serve. */
+  readonly spec: Pick<ModelSpec, 'mayRunTwice'>
   readonly pods: readonly ModelPod[]
   /** Function that returns true if a pod serves what the Model declares. */
   readonly isVerified: (pod: ModelPod) => boolean
@@ -24,7 +27,10 @@ export function planWanted(input: WantedInput): readonly WantedRevision[] {
   return [...wanted.values()]
 }
 
-function toAccepted({ owner, modelName }: WantedInput, pod: ModelPod): AcceptedModel | undefined {
+function toAccepted(
+  { owner, modelName, spec }: WantedInput,
+  pod: ModelPod,
+): AcceptedModel | undefined {
   const config = pod.model?.config
   if (config === undefined) return undefined
   const own = new Map(pod.model?.versions.map((one) => [one.version, one.own?.config]))
@@ -32,7 +38,8 @@ function toAccepted({ owner, modelName }: WantedInput, pod: ModelPod): AcceptedM
     const other = own.get(one.version)
     return other === undefined ? one : { ...one, config: other }
   })
-  return { kind: 'Model', modelName, resource: { ...owner }, config, versions }
+  const promises = spec.mayRunTwice === true ? ({ mayRunTwice: true } as const) : {}
+  return { kind: 'Model', modelName, resource: { ...owner }, config, versions, ...promises }
 }
 
 /**

@@ -1,11 +1,45 @@
+import { STATUS_CODES, type StatusCode } from '@tutti/errors'
 import { z } from 'zod'
+import { listSet } from '../schema/cel.ts'
 import { duration, whole } from '../schema/fields.ts'
+
+type RetryCode = Exclude<StatusCode, 'CANCELLED'>
+
+/** Codes of failures after which a step may be tried again: all but that of a caller that is gone. */
+export const RETRY_CODES = Object.keys(STATUS_CODES).filter(
+  (code): code is RetryCode => code !== 'CANCELLED',
+)
 
 /** The fields of a step that are about its call. */
 export const STEP_CALL = {
   timeout: duration(
     'Time until the last response of the step, over all attempts. The deadline of the request may be sooner.',
   ).optional(),
+  retry: z
+    .strictObject({
+      maxRetries: whole(
+        0,
+        10,
+        'Most attempts after the first one. 0: none, not even of what cannot have run.',
+      ),
+      retryOn: listSet(z.enum(RETRY_CODES), { min: 1, max: RETRY_CODES.length })
+        .optional()
+        .describe(
+          'Codes of failures that are tried again. Default UNAVAILABLE. RESOURCE_EXHAUSTED stands for full queues too. Other codes need `mayRunTwice`.',
+        ),
+      backoff: duration(
+        'Longest wait before the second attempt; it doubles with each one, and each wait is random. Default 10ms.',
+      ).optional(),
+      budgetPercent: whole(
+        1,
+        100,
+        'Most retries of a router, in percent of its calls of the step. Default 20.',
+      ).optional(),
+    })
+    .optional()
+    .describe(
+      'Number, failures and waits of further attempts. Without it, what cannot have run is tried three times in all. What may have run is tried again only with `mayRunTwice`.',
+    ),
   hedge: z
     .strictObject({
       after: duration('Time without an answer after which a second replica is asked.'),
@@ -17,6 +51,12 @@ export const STEP_CALL = {
     })
     .optional()
     .describe(
-      'Asks a second replica of the Model too if the first one does not answer in time, and takes the first answer. Only for a Model that may execute a request twice, that keeps no state, and that is not decoupled.',
+      'Asks a second replica of the Model too if the first one does not answer in time, and takes the first answer. Needs `mayRunTwice`; not for a Model that keeps state or is decoupled.',
+    ),
+  mayRunTwice: z
+    .boolean()
+    .optional()
+    .describe(
+      'The step does no harm if a request to it executes twice, so that `retry` and `hedge` may do that. Default: as the Model says.',
     ),
 }

@@ -64,6 +64,12 @@ const ModelSpecFields = z.strictObject({
     })
     .optional()
     .describe('Time limits of the pods.'),
+  mayRunTwice: z
+    .boolean()
+    .optional()
+    .describe(
+      'The model does no harm if it executes a request twice, so that steps of Ensembles may retry and hedge requests that may have run. Default false.',
+    ),
   paused: z
     .boolean()
     .optional()

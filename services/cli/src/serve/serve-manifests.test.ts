@@ -48,7 +48,7 @@ spec:
   inputs: [{name: X, datatype: FP32, shape: [16]}]
   outputs: [{name: "Y", from: second.Y}]
   steps:
-    - {name: first, modelRef: {name: add_one_batch}, inputMap: {X: X}, hedge: {after: 50ms}}
+    - {name: first, modelRef: {name: add_one_batch}, inputMap: {X: X}, hedge: {after: 50ms}, mayRunTwice: true}
     - {name: second, modelRef: {name: add_one_batch}, inputMap: {X: first.Y}}
 `
 

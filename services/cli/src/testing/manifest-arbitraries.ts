@@ -185,6 +185,10 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
     { name: 'a', modelRef: { name: 'm' } },
     { name: 'a', ensembleRef: { name: 'e' }, inputs: ['x'], hedge: { after: '5ms' } },
     ...DURATIONS.map((after) => ({ ...step, timeout: after, hedge: { after } })),
+    ...DURATIONS.map((backoff) => ({ ...step, retry: { maxRetries: 1, backoff } })),
+    ...[[], ['CANCELLED'], ['OK'], ['INTERNAL', 'INTERNAL'], ['INTERNAL']].map((retryOn) => {
+      return { ...step, retry: { maxRetries: 11, retryOn } }
+    }),
   ].map((one) => ({ steps: [one] })),
   ...DURATIONS.map((timeout) => ({ timeout })),
   ...[

@@ -123,6 +123,13 @@ export const WHOLE: readonly Manifest[] = [
         outputMap: { o: 'middle' },
         timeout: '300ms',
         hedge: { after: '50ms', maxPercent: 5 },
+        retry: {
+          maxRetries: 2,
+          retryOn: ['UNAVAILABLE', 'INTERNAL'],
+          backoff: '20ms',
+          budgetPercent: 30,
+        },
+        mayRunTwice: true,
       },
       { name: 'b', ensembleRef: { name: 'f' }, inputs: ['a', 'a.o'], dependsOn: ['a'] },
     ],

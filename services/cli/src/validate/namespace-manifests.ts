@@ -93,7 +93,11 @@ export class NamespaceManifests {
     if (config === undefined) return this.#repository === undefined ? 'absent' : 'unknown'
     if (config.input.length === 0 || config.output.length === 0) return 'pending'
     const there = this.#repository?.versions.get(name)
-    return { config, ...(there !== undefined && { readyVersions: chosenVersions(config, there) }) }
+    return {
+      config,
+      ...(there !== undefined && { readyVersions: chosenVersions(config, there) }),
+      mayRunTwice: manifest?.spec.mayRunTwice === true,
+    }
   }
 
   /** Finds the configuration of a Model, or of a model that only the repository has. */

@@ -1,18 +1,33 @@
 import { type EnsembleStepSpec, toMilliseconds } from '@tutti/api'
-import type { CallRules } from '../call-rules.ts'
+import type { CallRules, StepRetry } from '../call-rules.ts'
 
 const HEDGED_PERCENT = 5
+const BACKOFF = '10ms'
+const BUDGET_PERCENT = 20
 
 /** Reads the rules for the call of a step; undefined if it has none. */
-export function readCall({ timeout, hedge }: EnsembleStepSpec): CallRules | undefined {
+export function readCall({
+  timeout,
+  retry,
+  hedge,
+  mayRunTwice,
+}: EnsembleStepSpec): CallRules | undefined {
   const rules: CallRules = {
     ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
+    ...(retry !== undefined && { retry: readRetry(retry) }),
     ...(hedge !== undefined && {
       hedge: {
         afterMs: toMilliseconds(hedge.after),
         maxPercent: hedge.maxPercent ?? HEDGED_PERCENT,
       },
     }),
+    ...(mayRunTwice !== undefined && { mayRunTwice }),
   }
   return Object.keys(rules).length === 0 ? undefined : rules
+}
+
+function readRetry(written: NonNullable<EnsembleStepSpec['retry']>): StepRetry {
+  const { maxRetries, retryOn, backoff = BACKOFF, budgetPercent = BUDGET_PERCENT } = written
+  const backoffMs = toMilliseconds(backoff)
+  return { maxRetries, retryOn: retryOn ?? ['UNAVAILABLE'], backoffMs, budgetPercent }
 }

@@ -6,7 +6,7 @@ import { findCallFaults } from '../check/find-call-faults.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
 import { findTensorFaults } from '../check/find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from '../check/problem.ts'
-import type { Graph } from '../graph.ts'
+import type { Graph, GraphStep } from '../graph.ts'
 import { completeEnsembleConfig, planEnsemble } from '../plan/plan-ensemble.ts'
 import { type ManifestReading, readManifest } from '../read/read-manifest.ts'
 import { modelOfStep } from '../read/resolve-references.ts'
@@ -55,7 +55,8 @@ export function summarizeProblems(problems: readonly Pick<EnsembleProblem, 'mess
 export function checkEnsemble(manifest: EnsembleManifest, world: EnsembleWorld): EnsembleCheck {
   const name = modelNameOf(manifest)
   const models = findModels(name, manifest.spec.steps.map(modelOfStep), world)
-  const reading = readManifest(manifest, (model) => models.known.get(model)?.config)
+  const read = readManifest(manifest, (model) => models.known.get(model)?.config)
+  const reading = { ...read, graph: withPromises(read.graph, models.known) }
   const isPending = Map.groupBy(
     findProblems(manifest, { world, models, reading }),
     ({ reason }) => reason === 'SchemaPending',
@@ -65,6 +66,17 @@ export function checkEnsemble(manifest: EnsembleManifest, world: EnsembleWorld):
   )
   if (first === undefined) return finish(reading, models.known)
   return { accepted: false, ...first, ...(others.length > 0 && { others }) }
+}
+
+/** Lets the steps run twice whose Models may, unless a step says that it may not. */
+function withPromises(graph: Graph, known: FoundModels['known']): Graph {
+  const steps = graph.steps.map((step): GraphStep => {
+    const { call, model } = step
+    if (call?.retry === undefined && call?.hedge === undefined) return step
+    const mayRunTwice = call.mayRunTwice ?? known.get(model)?.mayRunTwice === true
+    return { ...step, call: { ...call, mayRunTwice } }
+  })
+  return { ...graph, steps }
 }
 
 interface Looked {

@@ -13,6 +13,8 @@ export interface KnownModel {
   readonly readyVersions?: readonly number[]
   /** True if the model's tensors are known only once its code runs. */
   readonly isPending?: boolean
+  /** True if its author lets it execute a request twice. */
+  readonly mayRunTwice?: boolean
 }
 
 /** The world that an ensemble is checked against: the other models of its namespace, or of its repositories. */

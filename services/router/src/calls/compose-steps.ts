@@ -1,7 +1,7 @@
 import type { EnsemblePlan, PlanStep } from '@tutti/graph'
-import { callHedged } from './hedged-call.ts'
-import { callModel } from './model-call.ts'
+import { withHedge } from './hedged-call.ts'
 import { observeStep } from './observe-step.ts'
+import { callModel, withRetries } from './retried-call.ts'
 import type { StepCall } from './step-call.ts'
 import { withSlots } from './step-slots.ts'
 import { withTimeout } from './timed-call.ts'
@@ -27,10 +27,12 @@ function composeStep(
   { call: rules }: PlanStep,
   callEnsemble: StepCall,
 ): StepCall {
-  const { hedge, timeoutMs } = rules
-  const callReplica: StepCall =
-    hedge === undefined ? callModel : (o, call, sink) => callHedged(o, call, hedge, sink)
+  const { retry, hedge, timeoutMs } = rules
+  const isPlain = retry === undefined && hedge === undefined
+  const callReplica = isPlain ? callModel : withRetries(rules, withHedge(hedge))
+  // An Ensemble leaves retries to its own steps, unless the step says more.
+  const callNested = retry === undefined ? callEnsemble : withRetries(rules, callEnsemble)
   const target: StepCall = (o, call, sink) =>
-    call.target.plan === undefined ? callReplica(o, call, sink) : callEnsemble(o, call, sink)
+    call.target.plan === undefined ? callReplica(o, call, sink) : callNested(o, call, sink)
   return withTimeout(timeoutMs, withSlots(plan.graph.maxInFlightPerStep, observeStep(plan, target)))
 }

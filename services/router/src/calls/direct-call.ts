@@ -1,8 +1,9 @@
 import { ServeError } from '@tutti/errors'
 import { checkInferRequest } from '@tutti/model-config'
 import type { ResponseSink } from '@tutti/tensor'
-import { callModel, type ModelCall } from './model-call.ts'
+import type { ModelCall } from './model-call.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
+import { callModel } from './retried-call.ts'
 
 /**
  * Calls the model that a request is for. Where models are in other processes the request is checked before it travels, so that

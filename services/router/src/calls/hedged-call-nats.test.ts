@@ -95,7 +95,13 @@ async function open(t: Test) {
     replicas: Object.assign(new ReplicaExecutors(), { executor: endpoint.executor }),
     directory,
     ensembles: { e: chain('m') },
-    beyond: { e: { steps: [{ name: 's', call: { hedge: { afterMs: 20, maxPercent: 100 } } }] } },
+    beyond: {
+      e: {
+        steps: [
+          { name: 's', call: { hedge: { afterMs: 20, maxPercent: 100 }, mayRunTwice: true } },
+        ],
+      },
+    },
   })
   const versions = [{ version: 1, revision: 'r', state: 'READY' as const, reason: '' }]
   const models = [{ name: 'm', config: toConfig('m', oneToOne), labels: {}, versions, reason: '' }]

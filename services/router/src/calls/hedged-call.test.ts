@@ -10,7 +10,10 @@ const HEDGES = ['tutti_step_hedges_total', 'tutti_step_hedges_won_total']
 
 /** A step that is hedged after 50 ms. */
 function hedged(maxPercent = 100, replicas?: readonly string[]) {
-  return createStepRig({ hedge: { afterMs: 50, maxPercent } }, { ...(replicas && { replicas }) })
+  return createStepRig(
+    { hedge: { afterMs: 50, maxPercent }, mayRunTwice: true },
+    { ...(replicas && { replicas }) },
+  )
 }
 
 const broken = (text: string) => new ServeError('ENGINE_FAILED', text)
@@ -103,17 +106,22 @@ await t.test('what a model says is told, not that another replica was away', asy
   t.same(left(rig), [0, 0, 0, 0])
 })
 
-await t.test('an attempt that cannot have run is tried again, beside the other', async (t) => {
+await t.test('what cannot have run at either replica is tried again', async (t) => {
   const rig = hedged(100, ['a', 'b', 'c'])
   const { attempts, clock } = rig
+  const gone = new ServeError('STEP_UNAVAILABLE', 'gone')
   const answered = rig.ask()
   clock.advance(50)
-  attempts[1]?.fail(new ServeError('STEP_UNAVAILABLE', 'gone'), 'no')
+  attempts[1]?.fail(gone, 'no')
+  t.equal(attempts.length, 2, 'the other may still answer')
+  attempts[0]?.fail(gone, 'no')
   t.equal(attempts.length, 3)
-  t.not(attempts[2]?.replica, attempts[0]?.replica, 'not where the first one is')
+  t.equal(new Set(attempts.map(({ replica }) => replica)).size, 3)
+  clock.advance(50)
+  t.equal(attempts.length, 4, 'and is hedged as the first one')
   attempts[2]?.answer(3)
   t.same(seen(answered), [3])
-  attempts[0]?.fail(broken('late'), 'maybe')
+  attempts[3]?.fail(broken('late'), 'maybe')
   t.same(left(rig), [0, 0, 0, 0])
 })
 

@@ -3,44 +3,24 @@ import { ServeError } from '@tutti/errors'
 import type { StepHedge } from '@tutti/graph'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { noReplica, type ResolvedEntry } from '../catalog/catalog.ts'
-import { callModel, type ModelCall, type RequestOwner } from './model-call.ts'
+import { CallBudget } from './call-budget.ts'
+import { attemptModel, type ModelCall, type RequestOwner } from './model-call.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
-
-/** Percent of a call that a hedge takes from the budget. */
-const COST = 100
-/** Most that is saved up: ten hedges, however many calls there were before. */
-const MOST = 10 * COST
-
-/** Bounds the hedges of one step of an ensemble, over all its requests, to a share of its calls. */
-interface HedgeBudget {
-  left: number
-}
-
-const BUDGETS = new WeakMap<StepHedge, HedgeBudget>()
-
-function budgetOf(hedge: StepHedge): HedgeBudget {
-  const known = BUDGETS.get(hedge)
-  if (known !== undefined) return known
-  const fresh = { left: COST }
-  BUDGETS.set(hedge, fresh)
-  return fresh
-}
+import type { StepCall } from './step-call.ts'
 
 /**
- * Calls a model of several replicas as `callModel` does, and another replica of it too if nothing was answered within the hedge's
+ * Calls a model of several replicas as one attempt does, and another replica of it too if nothing was answered within the hedge's
  * time. The sink gets the answer of exactly one of them: the first one; the other is cancelled. A failure reaches it once no
  * other attempt is under way. Never throws.
  */
-export function callHedged(
-  o: RequestDependencies,
-  call: ModelCall,
-  hedge: StepHedge,
-  sink: ResponseSink,
-): void {
-  const budget = budgetOf(hedge)
-  budget.left = Math.min(MOST, budget.left + hedge.maxPercent)
-  new HedgedCall(o, call, sink).begin(hedge, budget)
+export function withHedge(hedge: StepHedge | undefined): StepCall {
+  if (hedge === undefined) return attemptModel
+  const budget = new CallBudget({ percent: hedge.maxPercent, reserve: 1 })
+  return (o, call, sink) => {
+    budget.called()
+    new HedgedCall(o, call, sink).begin(hedge, budget)
+  }
 }
 
 /** One of the two attempts. */
@@ -71,7 +51,7 @@ class HedgedCall {
     this.#sink = sink
   }
 
-  begin({ afterMs }: StepHedge, budget: HedgeBudget): void {
+  begin({ afterMs }: StepHedge, budget: CallBudget): void {
     const { pins } = this.#call.owner
     const choose: Choose = (o, target, request) => pins.choose(o, target, request)
     const first = new BranchPins(choose, pins, this.#dependencies.clock)
@@ -79,16 +59,16 @@ class HedgedCall {
     this.#attempt(first, false)
   }
 
-  #hedge({ replica }: BranchPins, budget: HedgeBudget): void {
+  #hedge({ replica }: BranchPins, budget: CallBudget): void {
     const { owner, request, context } = this.#call
     // Without a replica the first attempt still waits for one. A caller that is gone may lend its inputs no longer.
-    if (budget.left < COST || replica === undefined || context.signal.aborted) return
+    if (replica === undefined || context.signal.aborted) return
     const { pins } = owner
     const { key } = pins.pinOf(this.#call.target)
     const serving = this.#dependencies.directory.places.byRevision.get(key) ?? []
     if (serving.every(({ address }) => address.replica === replica)) return
-    budget.left -= COST
-    this.#count('sent')
+    if (!budget.take(this.#dependencies.clock.now())) return
+    this.#count('hedged')
     this.#giveBack = request.retain?.()
     const { target } = this.#call
     const choose = (o: RequestDependencies): ChosenReplica =>
@@ -106,7 +86,7 @@ class HedgedCall {
       owner: { key: owner.key, callers: owner.callers, pins },
       context: { ...context, signal: scope.context.signal },
     }
-    callModel(this.#dependencies, call, {
+    attemptModel(this.#dependencies, call, {
       send: (response) => this.#responded(branch, response),
       fail: (error, executed, times) => this.#failed(branch, error, executed, times),
       ready: () => (this.#isAnswered ? undefined : this.#sink.ready?.()),
@@ -124,7 +104,7 @@ class HedgedCall {
       pins.learnLost(this.#dependencies)
       scope.cancel(lost)
     }
-    if (branch.isHedge) this.#count('won')
+    if (branch.isHedge) this.#count('hedge won')
     this.#sink.send(response)
   }
 
@@ -138,9 +118,9 @@ class HedgedCall {
     this.#sink.fail(...this.#failure)
   }
 
-  #count(what: 'sent' | 'won'): void {
+  #count(what: 'hedged' | 'hedge won'): void {
     const { ensemble, step, target } = this.#call
-    this.#dependencies.metrics.countHedge({ ensemble, step, model: target.entry.name }, what)
+    this.#dependencies.metrics.countStep({ ensemble, step, model: target.entry.name }, what)
   }
 
   #end(branch: Branch): void {
@@ -184,9 +164,9 @@ class BranchPins {
     places.work.learnAtLeast(chosen, { elapsedUs: (this.#clock.now() - sinceMs) * 1e3, workUs })
   }
 
-  ended(chosen: ChosenReplica, executed: Executed): void {
+  ended(chosen: ChosenReplica, executed: Executed, hasFailed: boolean): void {
     this.#place = undefined
-    this.#pins.ended(chosen, executed)
+    this.#pins.ended(chosen, executed, hasFailed)
   }
 
   pinOf(resolved: ResolvedEntry): Pin {

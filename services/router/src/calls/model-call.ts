@@ -1,8 +1,7 @@
 import type { Span } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { retryDelayMs } from '@tutti/graph'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
-import { type FailedAttempt, retryOrFail, UNWEIGHED } from '@tutti/transport'
+import { UNWEIGHED } from '@tutti/transport'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 import { outputError } from './call-errors.ts'
 import { addStepCallTimes, startCallSpan } from './call-spans.ts'
@@ -28,23 +27,17 @@ export interface ModelCall {
   readonly step: string
   readonly owner: RequestOwner
   readonly context: RequestCallContext
-  /** Numbers each attempt at a step, from 1 within its run. @param failed - the known times of the attempt before. */
-  nextAttempt?(failed: StepTimes | undefined): number
+  /** Attempts at this call, this one included. Default 1. */
+  readonly tries?: number
+  /** Numbers each attempt at a step, from 1 within its run. */
+  nextAttempt?(): number
+  /** Counts the known times of an attempt that failed and is followed by another. */
+  addTimes?(times: StepTimes | undefined): void
 }
 
-/**
- * Calls the least busy replica of the request's revision, or that of its sequence, and hands its responses to `sink`, the last of
- * them final, or one failure. Tries again what cannot have run, and waits while all replicas are suspect. Never throws.
- */
-export function callModel(o: RequestDependencies, call: ModelCall, sink: ResponseSink): void {
-  if (call.target.config.sequence_batching === undefined) return new Attempt(o, call, sink).begin()
-  const { key, callers, pins } = call.owner
-  o.sequences.begin(call, sink, {
-    pinOf: () => pins.pinOf(call.target),
-    choose: () => pins.choose(o, call.target, call.request),
-    call: (routed, to) =>
-      new Attempt(o, { ...call, owner: { key, callers, pins: routed ?? pins } }, to).begin(),
-  })
+/** Makes one attempt at one replica, and waits for one while all are suspect. Never throws. */
+export function attemptModel(o: RequestDependencies, call: ModelCall, sink: ResponseSink): void {
+  new Attempt(o, call, sink).begin()
 }
 
 /** One attempt at one replica: checks and measures what comes, passes it on, and gives its place back. */
@@ -53,20 +46,17 @@ class Attempt implements ResponseSink {
   readonly #call: ModelCall
   readonly #sink: ResponseSink
   readonly #number: number
-  /** Attempts at this call, this one included. */
-  readonly #tries: number
   #chosen: ChosenReplica | undefined
   #span: Span | undefined
   #startedAt = 0
   #hasResponded = false
   #hasEnded = false
 
-  constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink, failed?: FailedAttempt) {
+  constructor(o: RequestDependencies, call: ModelCall, sink: ResponseSink) {
     this.#dependencies = o
     this.#call = call
     this.#sink = sink
-    this.#tries = (failed?.tries ?? 0) + 1
-    this.#number = call.nextAttempt?.(failed?.times) ?? this.#tries
+    this.#number = call.nextAttempt?.() ?? call.tries ?? 1
   }
 
   /** @param giveUpAt - how long it waits for a replica; absent for the first time. */
@@ -112,22 +102,13 @@ class Attempt implements ResponseSink {
     if (this.#hasEnded) return
     this.#observe(times, false)
     this.#span?.recordError(error)
-    this.#end(executed)
-    const { clock, revisionRefused, replicaCounts } = this.#dependencies
+    this.#end(executed, !this.#call.context.signal.aborted)
+    const { revisionRefused, replicaCounts } = this.#dependencies
     const replica = this.#chosen?.replica.address.replica
     if (replicaCounts.isCounting) replicaCounts.failed(this.#call, replica, error)
     if (replica !== undefined && error.reason === 'REVISION_GONE') revisionRefused(replica)
-    const failed: FailedAttempt = {
-      error: replica === undefined ? error : error.withDetails({ replica }),
-      executed,
-      times,
-      hasResponded: this.#hasResponded,
-      tries: this.#tries,
-    }
-    const again = (): void =>
-      new Attempt(this.#dependencies, this.#call, this.#sink, failed).begin()
-    const { signal } = this.#call.context
-    retryOrFail(failed, { delayMs: retryDelayMs, again, clock, signal }, this.#sink)
+    const located = replica === undefined ? error : error.withDetails({ replica })
+    this.#sink.fail(located, executed, times)
   }
 
   ready(): Promise<void> | undefined {
@@ -163,9 +144,9 @@ class Attempt implements ResponseSink {
   }
 
   /** Comes before the sink gets the end, so that another attempt finds the place free. */
-  #end(executed: Executed): void {
+  #end(executed: Executed, hasFailed = false): void {
     this.#hasEnded = true
-    if (this.#chosen !== undefined) this.#call.owner.pins.ended(this.#chosen, executed)
+    if (this.#chosen !== undefined) this.#call.owner.pins.ended(this.#chosen, executed, hasFailed)
     this.#span?.end()
   }
 }
@@ -199,12 +180,17 @@ export class RevisionPins {
     return { pin, replica, work }
   }
 
-  /** Ends an attempt. @param executed - 'no' if nothing can have run, so that the request may still move. */
-  ended({ pin, replica, work }: ChosenReplica, executed: Executed): void {
+  /**
+   * Ends an attempt.
+   *
+   * @param executed - 'no' if nothing can have run, so that the request may still move.
+   * @param hasFailed - the replica failed it.
+   */
+  ended({ pin, replica, work }: ChosenReplica, executed: Executed, hasFailed: boolean): void {
     replica.inFlight -= 1
     replica.workUs -= work.us
-    if (executed === 'maybe') return
-    pin.uses -= 1
+    if (executed === 'no') pin.uses -= 1
+    if (!hasFailed) return
     this.#avoid ??= new Set()
     this.#avoid.add(replica.address.replica)
   }

@@ -13,7 +13,10 @@ const at = (replica: string) => ({ replica: { address: { replica } } })
 
 /** A step that is hedged after 50 ms. */
 function hedged(maxPercent = 100, replicas?: readonly string[]) {
-  return createStepRig({ hedge: { afterMs: 50, maxPercent } }, { ...(replicas && { replicas }) })
+  return createStepRig(
+    { hedge: { afterMs: 50, maxPercent }, mayRunTwice: true },
+    { ...(replicas && { replicas }) },
+  )
 }
 
 await t.test('calls are counted by step and replica from the first reading on', async (t) => {

@@ -74,6 +74,8 @@ export interface RequestDependencies {
   /** Called with a replica that does not serve what it was thought to. */
   readonly revisionRefused: (replica: string) => void
   readonly clock: Clock
+  /** Draws a number from 0 up to, but not including, 1. */
+  readonly random: () => number
   readonly metrics: ServerMetrics
   /** The counts of calls by replica, while a page looks. */
   readonly replicaCounts: ReplicaCounts

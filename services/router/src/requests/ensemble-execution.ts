@@ -199,7 +199,8 @@ class EnsembleExecution {
       step: name,
       owner,
       context: this.#stepContext,
-      nextAttempt: (failed) => this.#nextAttempt(step, failed),
+      nextAttempt: () => this.#nextAttempt(step),
+      addTimes: (times) => this.#addTimes(times),
     }
     const sink: ResponseSink = {
       send: (response) => this.#responded(execution, response),
@@ -209,8 +210,7 @@ class EnsembleExecution {
     this.#stepCalls[step]?.(this.#dependencies, call, sink)
   }
 
-  #nextAttempt(step: number, failed: StepTimes | undefined): number {
-    this.#addTimes(failed)
+  #nextAttempt(step: number): number {
     const attempt = (this.#attempts[step] ?? 0) + 1
     this.#attempts[step] = attempt
     return attempt

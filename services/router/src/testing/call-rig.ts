@@ -61,7 +61,7 @@ export function createCallRig(o: CallRigOptions = {}) {
       const members = keys.flatMap((key) => directory.places.byRevision.get(key) ?? [])
       return members.reduce((sum, { inFlight, workUs }) => sum + inFlight + workUs, 0)
     },
-    /** What is left of any request: nothing, once all have ended. */
+    /** Counts of all that is left of requests: 0, once all have ended. */
     get left() {
       return [this.outstanding, lender.open, router.memory.count, clock.pending]
     },

@@ -18,12 +18,12 @@ import { type StatisticsRecorder, StepHistograms } from '../statistics/statistic
 import type { StepLabels } from '../statistics/step-measures.ts'
 import { type StepTotals, stepTotals } from '../statistics/step-totals.ts'
 import { FirstResponses } from './first-responses.ts'
-import { type HedgeCount, HedgeCounts } from './hedge-counts.ts'
 import { type HostReading, hostFamilies, readHost } from './host-metrics.ts'
 import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
 import { MODEL_CACHE_FAMILIES, toMicroseconds } from './model-cache-families.ts'
 import { nameLabels } from './name-labels.ts'
+import { type StepCount, StepCounts } from './step-counts.ts'
 import { stepFamilies } from './step-families.ts'
 
 /** How a model's series are labelled. */
@@ -77,7 +77,7 @@ export class ServerMetrics {
   readonly #steps = new StepHistograms()
   /** Counts one step request. @returns where its time went. */
   readonly observeStep = this.#steps.observe
-  readonly #hedges = new HedgeCounts()
+  readonly #stepCounts = new StepCounts()
   readonly #added: ReadFamilies[] = []
   readonly #observerFailed: ObserverFailed | undefined
 
@@ -158,13 +158,13 @@ export class ServerMetrics {
   /** Adds the step's series, at 0. */
   addStep(labels: StepLabels): void {
     this.#steps.add(labels)
-    this.#hedges.add(labels)
+    this.#stepCounts.add(labels)
   }
 
   /** Drops the step's series, when its ensemble is unloaded or changed. */
   removeStep(labels: StepLabels): void {
     this.#steps.remove(labels)
-    this.#hedges.remove(labels)
+    this.#stepCounts.remove(labels)
   }
 
   /** Finds what was counted of each step of an ensemble so far. */
@@ -172,9 +172,9 @@ export class ServerMetrics {
     return stepTotals(this.#steps, ensemble)
   }
 
-  /** Counts a second replica that was asked for a step request, or that answered it first. */
-  countHedge(labels: StepLabels, what: HedgeCount): void {
-    this.#hedges.count(labels, what)
+  /** Counts what was done around a call of a step. */
+  countStep(labels: StepLabels, what: StepCount): void {
+    this.#stepCounts.count(labels, what)
   }
 
   /** Prints further families at each scrape, which others count. */
@@ -196,7 +196,7 @@ export class ServerMetrics {
       ...this.#pool,
       ...this.#host(),
       ...stepFamilies(this.#steps),
-      ...this.#hedges.families(),
+      ...this.#stepCounts.families(),
       ...added.flat(),
     ]
     return formatMetrics(families, o) + (await this.#metrics.render())

@@ -2,27 +2,37 @@ import type { MetricFamily, MetricSeries } from '../metrics-text.ts'
 import type { StepLabels } from '../statistics/step-measures.ts'
 
 const FAMILIES = [
-  ['sent', 'tutti_step_hedges_total', 'Step requests that were sent to a second replica too'],
-  ['won', 'tutti_step_hedges_won_total', 'Step requests that the second replica answered first'],
+  ['hedged', 'tutti_step_hedges_total', 'Step requests that were sent to a second replica too'],
+  [
+    'hedge won',
+    'tutti_step_hedges_won_total',
+    'Step requests that the second replica answered first',
+  ],
+  ['retried', 'tutti_step_retries_total', 'Attempts at a step after one that failed'],
+  [
+    'retry refused',
+    'tutti_step_retries_refused_total',
+    'Failures of a step that its budget of retries made final',
+  ],
 ] as const
 
-/** The events that are counted of a step request that a second replica was asked for. */
-export type HedgeCount = (typeof FAMILIES)[number][0]
+/** The events that are counted of the requests to a step. */
+export type StepCount = (typeof FAMILIES)[number][0]
 
 interface Counted {
   readonly labels: MetricSeries['labels']
-  readonly counts: Record<HedgeCount, number>
+  readonly counts: Record<StepCount, number>
 }
 
-/** The counters of hedges, one of each for every step. */
-export class HedgeCounts {
+/** The counters of what is done around the calls of steps, one of each for every step. */
+export class StepCounts {
   readonly #steps = new Map<string, Counted>()
 
   /** Adds the step's series, at 0, unless they are there. */
   add(step: StepLabels): void {
     const labels = toLabels(step)
     const key = JSON.stringify(labels)
-    if (!this.#steps.has(key)) this.#steps.set(key, { labels, counts: { sent: 0, won: 0 } })
+    if (!this.#steps.has(key)) this.#steps.set(key, { labels, counts: zeros() })
   }
 
   /** Drops the step's series. */
@@ -31,7 +41,7 @@ export class HedgeCounts {
   }
 
   /** Counts nothing of a step that was removed meanwhile. */
-  count(step: StepLabels, what: HedgeCount): void {
+  count(step: StepLabels, what: StepCount): void {
     const counted = this.#steps.get(JSON.stringify(toLabels(step)))
     if (counted !== undefined) counted.counts[what] += 1
   }
@@ -46,6 +56,10 @@ export class HedgeCounts {
       series: steps.map(({ labels, counts }) => ({ labels, value: counts[what] })),
     }))
   }
+}
+
+function zeros(): Counted['counts'] {
+  return { hedged: 0, 'hedge won': 0, retried: 0, 'retry refused': 0 }
 }
 
 function toLabels({ ensemble, step, model }: StepLabels): MetricSeries['labels'] {
