@@ -1,4 +1,8 @@
 import type { z } from 'zod'
+import { convertBoxes } from './boxes/convert-boxes.ts'
+import { cropBoxes } from './boxes/crop-boxes.ts'
+import { nms } from './boxes/nms.ts'
+import { scaleBoxes } from './boxes/scale-boxes.ts'
 import type { Builtin, CodeBuiltin } from './builtin.ts'
 import { apply } from './elements/apply.ts'
 import { arithmetic } from './elements/arithmetic.ts'
@@ -42,6 +46,11 @@ export const BUILTINS = [
   letterbox,
   normalise,
   resize,
+
+  convertBoxes,
+  cropBoxes,
+  nms,
+  scaleBoxes,
 
   concat,
   expandDims,
