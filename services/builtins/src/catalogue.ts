@@ -1,7 +1,9 @@
 import type { z } from 'zod'
 import { convertBoxes } from './boxes/convert-boxes.ts'
 import { cropBoxes } from './boxes/crop-boxes.ts'
+import { cropRotated } from './boxes/crop-rotated.ts'
 import { nms } from './boxes/nms.ts'
+import { probabilityBoxes } from './boxes/probability-boxes.ts'
 import { scaleBoxes } from './boxes/scale-boxes.ts'
 import type { Builtin, CodeBuiltin } from './builtin.ts'
 import { apply } from './elements/apply.ts'
@@ -36,7 +38,9 @@ import { squeeze } from './shape/squeeze.ts'
 import { stack } from './shape/stack.ts'
 import { take } from './shape/take.ts'
 import { transpose } from './shape/transpose.ts'
+import { ctcGreedy } from './text/ctc-greedy.ts'
 import { joinTexts } from './text/join-texts.ts'
+import { labelLookup } from './text/label-lookup.ts'
 
 /** The built-in steps. One that is added has a file of its own and a line here; the documentation sorts them by folder and name. */
 export const BUILTINS = [
@@ -49,7 +53,9 @@ export const BUILTINS = [
 
   convertBoxes,
   cropBoxes,
+  cropRotated,
   nms,
+  probabilityBoxes,
   scaleBoxes,
 
   concat,
@@ -81,7 +87,9 @@ export const BUILTINS = [
   softmax,
   topK,
 
+  ctcGreedy,
   joinTexts,
+  labelLookup,
 ] as const
 
 type Listed = (typeof BUILTINS)[number]

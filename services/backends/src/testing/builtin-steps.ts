@@ -30,11 +30,12 @@ export type RunBuiltin = (
   declared?: Readonly<Record<string, Shape>>,
 ) => Promise<readonly NamedTensor[]>
 
-/** Opens the engine of built-ins for the tests of a file. */
-export async function openBuiltins(file: Test): Promise<RunBuiltin> {
+/** Opens the engine of built-ins for the tests of a file. @param directory - of the files that options name. */
+export async function openBuiltins(file: Test, directory = '/'): Promise<RunBuiltin> {
   const engine = await createEngines().builtin?.()
   if (engine === undefined) throw new Error('there is no engine of built-ins')
-  const load = (config: ModelConfig) => engine.load(modelSource('/', config), { instances: 1 })
+  const load = (config: ModelConfig) =>
+    engine.load(modelSource(directory, config), { instances: 1 })
   // Keeps a thread of the runtime alive: to start one for each case takes longer than the case.
   const kept = await load(configOf({ name: 'softmax' }, [fp32Tensor('input', [1], [0])], {}))
   file.teardown(() => kept.close())

@@ -35,10 +35,9 @@ export const imageDecode = codeBuiltin({
   },
   arithmetic: [
     {
-      case: '8 bits a channel: colours, grey, a palette, one bit',
+      case: '8 bits a channel: colours, grey, a palette, one bit; colour profiles do not count',
       equals: "PIL's `ImageOps.exif_transpose(Image.open(data)).convert('RGB')`",
       tolerance: 'none',
-      except: 'colour profiles do not count, as in PIL and OpenCV',
     },
     {
       case: '`color: GRAY`',
@@ -69,7 +68,7 @@ export const imageDecode = codeBuiltin({
     },
     {
       case: 'cut or damaged bytes',
-      equals: 'an error, where PIL and OpenCV may give what there is',
+      equals: 'an error, where PIL and OpenCV may give the pixels that there are',
       tolerance: 'none',
     },
   ],

@@ -11,6 +11,26 @@ const CODE: { readonly [Name in CodeBuiltinName]: CodeStep<OptionsOf<Name>> } = 
     runsOn: 'pool',
     open: async (options) => (await import('./pictures/open-pictures.ts')).openImageEncode(options),
   },
+  probabilityBoxes: {
+    runsOn: 'thread',
+    open: async (options) =>
+      (await import('./boxes/open-probability-boxes.ts')).openProbabilityBoxes(options),
+  },
+  cropRotated: {
+    runsOn: 'thread',
+    open: async (options) =>
+      (await import('./crops/open-crop-rotated.ts')).openCropRotated(options),
+  },
+  ctcGreedy: {
+    runsOn: 'thread',
+    open: async (options, place) =>
+      (await import('./text/ctc-greedy.ts')).openCtcGreedy(options, place),
+  },
+  labelLookup: {
+    runsOn: 'thread',
+    open: async (options, place) =>
+      (await import('./text/label-lookup.ts')).openLabelLookup(options, place),
+  },
   joinTexts: {
     runsOn: 'thread',
     open: async (options) => (await import('./join-texts.ts')).openJoinTexts(options),

@@ -1,0 +1,93 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { decodeBytesTensor, type NamedTensor } from '@tutti/tensor'
+import t from 'tap'
+import { openBuiltins, Refused } from '../testing/builtin-steps.ts'
+import { createDice, times } from '../testing/dice.ts'
+import { numbersOf, numberTensor } from '../testing/random-tensors.ts'
+
+const textsOf = (tensor: NamedTensor | undefined): string[] =>
+  decodeBytesTensor(tensor?.data ?? new Uint8Array()).map((bytes) => Buffer.from(bytes).toString())
+const indexes = (shape: readonly number[], ...values: readonly number[]): NamedTensor =>
+  numberTensor('indexes', 'INT64', shape, values)
+const scores = (shape: readonly number[], ...values: readonly number[]): NamedTensor =>
+  numberTensor('scores', 'FP32', shape, values)
+
+await t.test('CTC leaves out blanks and repetitions, and scores the letters', async (t) => {
+  const run = await openBuiltins(t)
+  const given = { name: 'ctcGreedy', alphabet: ['a', 'b', 'ü'] }
+  const steps = [0, 1, 1, 0, 1, 2, 3, 3, 0, 0, 0, 0, 0, 0, 3, 0]
+  const [text, score] = await run(t, given, [
+    indexes([2, 8], ...steps),
+    scores([2, 8, 1], ...steps.map((_, i) => i / 8)),
+  ])
+  t.same(textsOf(text), ['aabü', 'ü'])
+  t.same(numbersOf(score ?? scores([0])), [(1 + 4 + 5 + 6) / 8 / 4, 14 / 8])
+  const [none, zero] = await run(t, given, [indexes([1, 3], 0, 0, 0), scores([1, 3], 1, 1, 1)])
+  t.same(textsOf(none), [''])
+  t.same(numbersOf(zero ?? scores([0])), [0])
+  const [last] = await run(t, { ...given, blank: 3 }, [indexes([1, 4, 1], 3, 0, 1, 2)])
+  t.same(textsOf(last), ['abü'])
+  const [nothing] = await run(t, given, [indexes([0, 4])])
+  t.same(nothing?.shape, [0])
+})
+
+await t.test('random steps are decoded as by their definition', async (t) => {
+  const run = await openBuiltins(t)
+  const dice = createDice()
+  const alphabet = ['x', 'yy', '', 'ß', '你']
+  for (const _ of times(15)) {
+    const blank = dice.int(0, 5)
+    const [count, length] = [dice.int(0, 4), dice.int(0, 12)]
+    const rows = Array.from({ length: count }, () => Array.from({ length }, () => dice.int(0, 5)))
+    const all = alphabet.toSpliced(blank, 0, '')
+    const want = rows.map((row) =>
+      row.map((index, i) => (index === blank || index === row[i - 1] ? '' : all[index])).join(''),
+    )
+    const datatype = dice.pick('INT32', 'INT64')
+    const tensor = numberTensor('indexes', datatype, [count, length], rows.flat())
+    const [text] = await run(t, { name: 'ctcGreedy', alphabet, blank }, [tensor])
+    t.same(textsOf(text), want)
+  }
+})
+
+await t.test('labels come from a list or the lines of a file', async (t) => {
+  const directory = t.testdir()
+  writeFileSync(join(directory, 'labels.txt'), 'cat\r\ndog\n \nfish\n')
+  writeFileSync(join(directory, 'latin.txt'), Buffer.from([0x61, 0xe4]))
+  const run = await openBuiltins(t, directory)
+  const listed = { name: 'labelLookup', labels: ['cat', 'dog', ' ', 'fish'] }
+  for (const given of [listed, { name: 'labelLookup', file: 'labels.txt' }]) {
+    const [labels] = await run(t, given, [indexes([2, 2], 3, 0, 1, 2)])
+    t.same(labels?.shape, [2, 2])
+    t.same(textsOf(labels), ['fish', 'cat', 'dog', ' '])
+    for (const index of [4, -1]) {
+      await t.rejects(run(t, given, [indexes([1], index)]), {
+        reason: 'INVALID_REQUEST',
+        message: `input "indexes": index ${index}, want 0 to 3`,
+      })
+    }
+  }
+  const input = [indexes([1], 0)]
+  for (const [file, message] of [
+    ['none.txt', /^file none\.txt: ENOENT/],
+    ['latin.txt', /^file latin\.txt: no UTF-8$/],
+  ] as const) {
+    await t.rejects(run(t, { name: 'labelLookup', file }, input), {
+      reason: 'MODEL_LOAD_FAILED',
+      message,
+    })
+  }
+  for (const file of ['../labels.txt', '/etc/passwd', '..', 'a\0b']) {
+    await t.rejects(run(t, { name: 'labelLookup', file }, input), { message: /"path":"file"/ })
+  }
+  for (const [given, got] of [
+    [{}, 'neither'],
+    [{ labels: ['a'], file: 'labels.txt' }, 'both'],
+  ] as const) {
+    await t.rejects(
+      run(t, { name: 'labelLookup', ...given }, input),
+      new Refused([{ path: 'labels', got, want: 'either labels or file' }]),
+    )
+  }
+})
