@@ -35,13 +35,14 @@ what they have in common.
 `
     writeFileSync(join(folder, `${subject}.md`), [head, ...parts].join('\n'))
   }
-  const rows = pages.flatMap(([subject]) =>
-    sorted(bySubject[subject]).map(({ name, summary }) => [
-      `[\`${name}\`](builtins/${subject}.md#${name.toLowerCase()})`,
-      summary,
-    ]),
-  )
-  writeFileSync(join(root, 'docs', 'builtins.md'), renderIndex(rows))
+  // A list, and no table, whose every line a longer name would change.
+  const lists = pages.map(([subject, [title]]) => {
+    const lines = sorted(bySubject[subject]).map(({ name, summary }) => {
+      return `- [${name}](builtins/${subject}.md#${name.toLowerCase()}): ${summary}`
+    })
+    return `## ${title}\n\n${lines.join('\n')}\n`
+  })
+  writeFileSync(join(root, 'docs', 'builtins.md'), renderIndex(lists))
 }
 
 const sorted = (builtins) => builtins.toSorted((a, b) => (a.name < b.name ? -1 : 1))
@@ -56,7 +57,7 @@ function subjectOf(root, { name }) {
   throw new Error(`built-in ${name}: got ${found.length} files named ${file}, want one`)
 }
 
-function renderIndex(rows) {
+function renderIndex(lists) {
   return `# Built-in steps
 
 After reading this page you know which steps an [Ensemble](ensembles.md) can have without a model of your own, and what holds for all of them.
@@ -77,10 +78,10 @@ steps read its outputs as those of a model:
   one step serves a picture and a stack of pictures.
 - **No tensor without dims.** A single number is [1].
 - **NumPy, OpenCV, PIL.** Each built-in says which function it equals, with which tolerance, and where it differs. Tests compare them on random inputs.
+- **Checked again in each request**, where all extents are known. The outputs of one request have at most 1 GiB.
 - **FP16** is computed as FP32, and rounded in the end. BF16 is only cast.
 
-${renderTable([['built-in', 'what it does'], ...rows])}
-`
+${lists.join('\n')}`
 }
 
 function renderBuiltin({ name, summary, inputs, outputs, arithmetic }, schema) {

@@ -15,6 +15,7 @@ import { logical } from './elements/logical.ts'
 import { threshold } from './elements/threshold.ts'
 import { where } from './elements/where.ts'
 import { centerCrop } from './image/center-crop.ts'
+import { crop } from './image/crop.ts'
 import { imageDecode } from './image/image-decode.ts'
 import { imageEncode } from './image/image-encode.ts'
 import { letterbox } from './image/letterbox.ts'
@@ -49,6 +50,7 @@ export const BUILTINS = [
   imageDecode,
   imageEncode,
   centerCrop,
+  crop,
   letterbox,
   normalise,
   resize,

@@ -90,7 +90,8 @@ function checkDatatype(path: string, datatype: Datatype, { datatypes }: InputDem
 
 function checkDims(path: string, dims: Shape, { rank, last = [] }: InputDemands): void {
   const got = `dims ${formatShape(dims)}`
-  const [least, most] = typeof rank === 'number' ? [rank, rank] : (rank ?? [last.length, Infinity])
+  const [least, most] =
+    typeof rank === 'number' ? [rank, rank] : (rank ?? [Math.max(1, last.length), Infinity])
   if (dims.length < least || dims.length > most) {
     const count = least === most ? `${least}` : `${least} to ${most}`
     const want = most === Infinity ? `at least ${least} dimensions` : `${count} dimensions`

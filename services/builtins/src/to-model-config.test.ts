@@ -27,7 +27,7 @@ await t.test('a step is a model, whose configuration has all that its engine nee
     parameters: {
       builtin: {
         string_value:
-          '{"name":"normalise","options":{"datatype":"FP32","layout":"CHW","mean":[1,2,3],"scale":1,"std":[1]}}',
+          '{"name":"normalise","options":{"datatype":"FP32","inputLayout":"HWC","layout":"CHW","mean":[1,2,3],"scale":1,"std":[1]}}',
       },
     },
   })

@@ -11,6 +11,7 @@ import type { ModelVersionSource } from '@tutti/model-config'
 import type { Engine, EngineOptions, LoadedModel } from '../engine.ts'
 import { isOnnxEngine } from '../onnxruntime/onnx-engine.ts'
 import { startInstances } from '../start-instances.ts'
+import { CheckedModel } from './checked-model.ts'
 import { type CodeInstance, CodeModel } from './code/code-model.ts'
 import { openCode, runsOnThread } from './code/code-table.ts'
 import { CodeThread } from './code/code-thread.ts'
@@ -31,9 +32,10 @@ export function createBuiltinEngine(o: {
     load: async (source, options) => {
       const builtin = builtinOf(source.config)
       if (builtin === undefined) throw bug(`model ${source.name} is no built-in`)
-      return builtin.builtin.kind === 'onnx'
-        ? await loadGraph(await o.onnx(), { source, builtin, options })
-        : await openInstances({ source, builtin, options })
+      const loading = { source, builtin, options }
+      const isGraph = builtin.builtin.kind === 'onnx'
+      const model = isGraph ? loadGraph(await o.onnx(), loading) : openInstances(loading)
+      return new CheckedModel(await model, builtin)
     },
   }
 }

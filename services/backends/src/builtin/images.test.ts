@@ -165,18 +165,39 @@ def boxed(one):
     return { options, inputs: [image], setup, expression }
   },
   normalise: (dice) => {
-    const shape = imageShape(dice)
-    const image = dice.tensor('image', dice.pick('UINT8', 'FP32', 'FP16', 'UINT16'), shape)
-    const numbers = dice.isTrue() ? (shape.at(-1) ?? 1) : 1
+    const [inputLayout, layout] = [
+      dice.pick(undefined, 'HWC', 'CHW'),
+      dice.pick(undefined, 'HWC', 'CHW'),
+    ]
+    const isFirst = inputLayout === 'CHW'
+    const [channels = 1, ...others] = imageShape(dice).toReversed()
+    const [width = 1, height = 1, ...stack] = others
+    const sides = isFirst ? [channels, height, width] : [height, width, channels]
+    const image = dice.tensor('image', dice.pick('UINT8', 'FP32', 'FP16', 'UINT16'), [
+      ...stack,
+      ...sides,
+    ])
+    const numbers = dice.isTrue() ? channels : 1
     const mean = Array.from({ length: numbers }, () => dice.float(-0.2, 0.8))
     const std = Array.from({ length: numbers }, () => dice.float(0.1, 1.1))
-    const [layout, datatype] = [dice.pick('HWC', 'CHW'), dice.pick('FP32', 'FP16')]
+    const datatype = dice.pick('FP32', 'FP16')
     const scale = dice.pick(1, 1 / 255, 2.5)
     const setup = `f = np.float32
-y = (image.astype(f) * f(${scale}) - np.array(${python(mean)}, f)) / np.array(${python(std)}, f)`
-    const moved = layout === 'CHW' ? 'np.moveaxis(y, -1, -3)' : 'y'
-    const expression = `${moved}.astype('${numpyName(datatype)}')`
-    return { options: { scale, mean, std, layout, datatype }, inputs: [image], setup, expression }
+x = np.moveaxis(image, -3, -1) if ${python(isFirst)} else image
+y = (x.astype(f) * f(${scale}) - np.array(${python(mean)}, f)) / np.array(${python(std)}, f)`
+    const endsFirst = (layout ?? inputLayout) === 'CHW'
+    return {
+      options: { scale, mean, std, inputLayout, layout, datatype },
+      inputs: [image],
+      setup,
+      expression: `${endsFirst ? 'np.moveaxis(y, -1, -3)' : 'y'}.astype('${numpyName(datatype)}')`,
+    }
+  },
+  crop: (dice) => {
+    const image = dice.tensor('image', dice.pick(...PIXELS, 'INT64'), imageShape(dice))
+    const box = dice.tensor('box', dice.pick('FP32', 'INT64'), [4], { least: -5, most: 30 })
+    const setup = 'x1, y1, x2, y2 = np.maximum(box.astype(np.int64), 0)'
+    return { inputs: [image, box], setup, expression: 'image[..., y1:y2, x1:x2, :]' }
   },
 }
 

@@ -404,3 +404,12 @@ await t.test('a cast of floats that do not fit gives the nearest integer', async
     }
   }
 })
+
+await t.test('a cast to BF16 keeps 8 bits, and comes back as it was', async (t) => {
+  const run = await openBuiltins(t)
+  const input = numberTensor('input', 'FP32', [4], [1, -2.5, 3.140625, 2 ** 100])
+  const [brain] = await run(t, { name: 'cast', datatype: 'BF16' }, [input])
+  if (brain === undefined) throw new Error('there is no output')
+  const [back] = await run(t, { name: 'cast', datatype: 'FP32' }, [{ ...brain, name: 'input' }])
+  equalTensors(t, back, input, 'all of them are BF16 numbers')
+})

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { MAX_SIDE, PIXELS } from '../image/image-dims.ts'
 import { fromFloats } from '../image/pixels.ts'
-import { refuseOption } from '../input-reader.ts'
+import { PortFault, refuseOption } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
 import { type Crops, sampleCrops } from './sample-crops.ts'
 
@@ -62,6 +62,10 @@ export const cropBoxes = onnxBuiltin({
     const datatypes = ['FP32', 'FP16', 'INT32', 'INT64'] as const
     const boxes = inputs.take('boxes', { datatypes, rank: 2, last: [4] })
     const count = boxes.dims[0] ?? -1
+    if (count > o.maxBoxes) {
+      const want = `at most the ${o.maxBoxes} boxes of the option maxBoxes`
+      throw new PortFault({ path: 'inputs.boxes', got: `dims [${boxes.dims.join(',')}]`, want })
+    }
     const width = o.padTo === 'widest' ? -1 : o.width
     return [
       { name: 'crops', datatype, dims: [count, o.height, width, dims[2] ?? -1] },
@@ -69,7 +73,7 @@ export const cropBoxes = onnxBuiltin({
     ]
   },
   build: (o, graph) => {
-    const corners = boxSides(graph, o)
+    const corners = boxSides(graph)
     const widths = ownWidths(graph, o, corners)
     const width = o.padTo === 'widest' ? widest(graph, o, widths) : graph.list(o.width)
     const crops = sampleCrops(graph, { ...corners, widths, width, height: o.height })
@@ -103,18 +107,9 @@ function checkFit(o: CropOptions): void {
 }
 
 /** The boxes within the picture, FP64 [N] each. */
-function boxSides(
-  graph: OnnxGraph,
-  { maxBoxes }: CropOptions,
-): Omit<Crops, 'widths' | 'width' | 'height'> {
-  const input = graph.cast(graph.input('boxes'), 'INT64')
-  const count = graph.op('Gather', [graph.op('Shape', [input]), graph.scalar('INT64', 0)])
-  const fits = graph.op('LessOrEqual', [count, graph.scalar('INT64', maxBoxes)])
+function boxSides(graph: OnnxGraph): Omit<Crops, 'widths' | 'width' | 'height'> {
   // By way of whole numbers, which cuts fractions off as NumPy does.
-  const whole = graph.cast(
-    graph.require(input, fits, `cropBoxes: too many boxes, want at most ${maxBoxes}`),
-    'FP64',
-  )
+  const whole = graph.cast(graph.cast(graph.input('boxes'), 'INT64'), 'FP64')
   const [x1 = '', y1 = '', x2 = '', y2 = ''] = graph
     .ops('Split', 4, [whole], { axis: 1, num_outputs: 4 })
     .map((column) => graph.op('Squeeze', [column, graph.list(1)]))

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { refuseOption } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
-import { IMAGE, MAX_SIDE, PIXELS, withSides } from './image-dims.ts'
+import { MAX_SIDE, takePictures, withSides } from './image-dims.ts'
 import { checkInterpolation, interpolate, interpolateOptions } from './interpolate.ts'
 import { openPictures, outputPictures } from './pixels.ts'
 import { toXY } from './target-size.ts'
@@ -36,7 +36,7 @@ export const letterbox = onnxBuiltin({
   },
   signature: (o, inputs) => {
     checkInterpolation(o)
-    const { datatype, dims } = inputs.take('image', { ...IMAGE, datatypes: PIXELS })
+    const { datatype, dims } = takePictures(inputs, 'image')
     const isWhole = datatype.startsWith('UINT')
     if (isWhole && (!Number.isInteger(o.fill) || (datatype === 'UINT8' && o.fill > 255))) {
       refuseOption('fill', `${o.fill}`, `a value that ${datatype} has`)

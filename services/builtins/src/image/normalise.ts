@@ -3,7 +3,7 @@ import { onnxBuiltin } from '../builtin.ts'
 import { NUMBERS } from '../datatypes.ts'
 import { refuseOption } from '../input-reader.ts'
 import type { Value } from '../onnx/onnx-graph.ts'
-import { IMAGE, toChannelsFirst } from './image-dims.ts'
+import { IMAGE, toChannelsFirst, toChannelsLast } from './image-dims.ts'
 
 const MAX_CHANNELS = 64
 const channels = z.array(z.number()).min(1).max(MAX_CHANNELS)
@@ -24,26 +24,35 @@ export const normalise = onnxBuiltin({
     std: channels
       .default([1])
       .describe('What is divided by after that: one number for each channel, or one for all'),
-    layout: z
+    inputLayout: z
       .enum(['HWC', 'CHW'])
       .default('HWC')
-      .describe('Order of the last three dimensions of the output; those of the input are HWC'),
+      .describe('Order of the last three dimensions of the input'),
+    layout: z
+      .enum(['HWC', 'CHW'])
+      .optional()
+      .describe('Order of the last three dimensions of the output; default: that of the input'),
     datatype: z.enum(['FP32', 'FP16']).default('FP32').describe('Datatype of the output'),
   }),
-  inputs: { image: 'a number, [..., H, W, C]' },
+  inputs: { image: 'a number, [..., H, W, C] or [..., C, H, W]' },
   outputs: { image: '`datatype`, [..., H, W, C] or [..., C, H, W]' },
-  signature: ({ mean, std, layout, datatype }, inputs) => {
+  signature: ({ mean, std, inputLayout, layout = inputLayout, datatype }, inputs) => {
     const count = channelsOf(mean, std)
-    const { dims } = inputs.take('image', { ...IMAGE, datatypes: NUMBERS, last: [-1, -1, count] })
+    const last = inputLayout === 'CHW' ? [count, -1, -1] : [-1, -1, count]
+    const { dims } = inputs.take('image', { ...IMAGE, datatypes: NUMBERS, last })
     if (std.includes(0)) refuseOption(`std[${std.indexOf(0)}]`, '0', 'a number that is not 0')
-    return [{ name: 'image', datatype, dims: layout === 'CHW' ? toChannelsFirst(dims) : dims }]
+    return [{ name: 'image', datatype, dims: ordered(dims, inputLayout, layout) }]
   },
-  build: ({ scale, mean, std, layout, datatype }, graph) => {
+  build: ({ scale, mean, std, inputLayout, layout = inputLayout, datatype }, graph) => {
     const { dims } = graph.port('image')
-    const order = toChannelsFirst(dims.map((_, axis) => axis))
+    const order = ordered(
+      dims.map((_, axis) => axis),
+      inputLayout,
+      layout,
+    )
     let value = graph.input('image')
     // First, because bytes are moved faster than floats.
-    if (layout === 'CHW') value = graph.op('Transpose', [value], { perm: order })
+    if (layout !== inputLayout) value = graph.op('Transpose', [value], { perm: order })
     value = graph.cast(value, 'FP32')
     const shape = (numbers: readonly number[]) =>
       layout === 'CHW' ? [numbers.length, 1, 1] : [numbers.length]
@@ -66,6 +75,13 @@ export const normalise = onnxBuiltin({
     { case: 'FP16', equals: 'the same, then `astype(numpy.float16)`', tolerance: 'none' },
   ],
 })
+
+type Layout = 'HWC' | 'CHW'
+
+function ordered(dims: readonly number[], from: Layout, to: Layout): readonly number[] {
+  if (from === to) return dims
+  return to === 'CHW' ? toChannelsFirst(dims) : toChannelsLast(dims)
+}
 
 /** @returns the number of channels that the options speak of, or -1. @throws PortFault if they differ. */
 function channelsOf(mean: readonly number[], std: readonly number[]): number {

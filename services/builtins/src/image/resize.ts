@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
-import { IMAGE, PIXELS, withSides } from './image-dims.ts'
+import { takePictures, withSides } from './image-dims.ts'
 import { checkInterpolation, interpolate, interpolateOptions } from './interpolate.ts'
 import { openPictures, outputPictures } from './pixels.ts'
 import { checkSize, sizeOptions, targetSides, targetValue, toXY } from './target-size.ts'
@@ -19,7 +19,7 @@ export const resize = onnxBuiltin({
   signature: (o, inputs) => {
     checkSize(o)
     checkInterpolation(o)
-    const { datatype, dims } = inputs.take('image', { ...IMAGE, datatypes: PIXELS })
+    const { datatype, dims } = takePictures(inputs, 'image')
     return [
       { name: 'image', datatype, dims: withSides(dims, targetSides(o, dims)) },
       { name: 'scale', datatype: 'FP32', dims: [2] },

@@ -89,26 +89,6 @@ export class OnnxGraph {
     return this.op('Cast', [value], { to: TYPE_NUMBERS.get(to) ?? 0 })
   }
 
-  /**
-   * Ends the run with an error unless a condition holds.
-   *
-   * @param value - INT64, which is returned as it is: what uses the result depends on the condition.
-   * @param isTrue - BOOL without dimensions.
-   * @param text - of the error, which the runtime quotes as the name of the operator.
-   */
-  require(value: Value, isTrue: Value, text: string): Value {
-    const place = this.cast(this.op('Not', [isTrue]), 'INT64')
-    const zero = `v${this.#operators.length}_0`
-    // There is no operator for errors: place 1 of one element is one.
-    this.#operators.push({
-      name: text,
-      op: 'Gather',
-      inputs: [this.list(0), place],
-      outputs: [zero],
-    })
-    return this.op('Add', [value, zero])
-  }
-
   /** Makes a value an output. */
   output(name: string, value: Value): void {
     this.#operators.push({ op: 'Identity', inputs: [value], outputs: [name] })

@@ -24,8 +24,6 @@ export type OnnxAttributes = Readonly<
 >
 
 export interface OperatorSpec {
-  /** Name that errors have; default none. */
-  readonly name?: string
   readonly op: string
   /** Default: the standard's. */
   readonly domain?: string
@@ -111,7 +109,6 @@ function writeOperator(operator: OperatorSpec): Uint8Array {
   return Buffer.concat([
     ...operator.inputs.map((name) => writeBytes(NODE.INPUT, name)),
     ...operator.outputs.map((name) => writeBytes(NODE.OUTPUT, name)),
-    ...(operator.name === undefined ? [] : [writeBytes(NODE.NAME, operator.name)]),
     writeBytes(NODE.OP_TYPE, operator.op),
     ...(operator.domain === undefined ? [] : [writeBytes(NODE.DOMAIN, operator.domain)]),
     ...Object.entries(operator.attributes ?? {}).map(([name, value]) =>
