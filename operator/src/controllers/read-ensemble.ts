@@ -1,4 +1,5 @@
 import { API_VERSION, type EnsembleManifest, EnsembleSpec } from '@tutti/api'
+import { modelsOfStep } from '@tutti/graph'
 import type { Stored } from '@tutti/kube'
 import type { EnsembleObject } from '../api/kinds.ts'
 import { once, parseSpec } from './read-spec.ts'
@@ -18,13 +19,10 @@ export const readEnsemble = once((object: Stored<EnsembleObject>): ReadEnsemble 
   return { manifest: { apiVersion: API_VERSION, kind: 'Ensemble', metadata, spec } }
 })
 
-/** Returns the served names of the models and ensembles that the steps run, each once. */
+/** Returns the served names of the models and ensembles that the steps may call, each once. */
 export function stepModelsOf(object: Stored<EnsembleObject>): readonly string[] {
   const { manifest } = readEnsemble(object)
-  const names = (manifest?.spec.steps ?? []).map(
-    (step) => step.modelRef?.name ?? step.ensembleRef?.name,
-  )
-  return [...new Set(names.filter((name) => name !== undefined))]
+  return [...new Set((manifest?.spec.steps ?? []).flatMap(modelsOfStep))]
 }
 
 /** Returns the served names of `stepModelsOf` as keys of an index, `namespace/served name`. */

@@ -59,6 +59,7 @@ const READ = {
 }
 
 const HEDGED = { hedge: { after: '50ms' }, mayRunTwice: true }
+const FALLBACK = { onError: { fallback: { modelRef: { name: 'second' } } } }
 const RETRIED = { retry: { maxRetries: 2, retryOn: ['UNAVAILABLE'] } }
 
 const GRAPH: readonly FieldChange[] = [
@@ -126,6 +127,17 @@ const GRAPH: readonly FieldChange[] = [
   ]),
   ...changes({ steps: [{ ...step('detect', 'first'), ...HEDGED }] }, [
     ['steps[].hedge.maxPercent', undefined, 6],
+  ]),
+  ...changes({}, [
+    ['steps[].onError.fallback.modelRef.name', undefined, 'second'],
+    ['steps[].onError.fallback.modelRef.name', 'first', 'second'],
+  ]),
+  ...changes({ steps: [{ ...step('detect', 'first'), ...FALLBACK }] }, [
+    ['steps[].onError.fallback.modelRef.version', undefined, 1],
+    ['steps[].onError.fallback.timeout', undefined, '300ms'],
+  ]),
+  ...changes({ steps: [{ ...step('detect', 'first'), onError: { fallback: {} } }] }, [
+    ['steps[].onError.fallback.ensembleRef.name', 'inner-a', 'inner-b'],
   ]),
   ...changes({ steps: [{ ...step('detect', 'first'), ...RETRIED }] }, [
     ['steps[].retry.maxRetries', 2, 3],

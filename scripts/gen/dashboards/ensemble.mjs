@@ -81,6 +81,12 @@ export const ENSEMBLE = {
       ],
     },
     {
+      title: 'Fallbacks',
+      unit: 'reqps',
+      hint: 'Step requests that failed and went to the fallback of their step. The step itself is broken or too slow.',
+      queries: [[`sum by (ensemble, step) (rate(tutti_step_fallbacks_total{${STEPS}}[5m]))`, NAME]],
+    },
+    {
       title: 'Hedges',
       unit: 'reqps',
       hint: 'Step requests that went to a second replica, and those that it answered first. Only where an Ensemble asks for it.',

@@ -227,6 +227,11 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
       /retry\.retryOn\[0\]: /,
     ],
     [{ steps: [{ ...step, retry: { maxRetries: 1, retryOn: [] } }] }, /retry\.retryOn: /],
+    [{ steps: [{ ...step, onError: {} }] }, /^spec\.steps\[0\]\.onError/],
+    [
+      { steps: [{ ...step, onError: { fallback: {} } }] },
+      /onError\.fallback: got neither modelRef nor ensembleRef/,
+    ],
     [{ steps: [{ ...step, hedge: {} }] }, /^spec\.steps\[0\]\.hedge\.after: /],
     [{ steps: [{ ...step, hedge: { after: '0s' } }] }, /got '0s', want a duration above 0/],
     [{ steps: [{ ...step, hedge: { after: '1s', maxPercent: 101 } }] }, /hedge\.maxPercent: /],

@@ -1,4 +1,10 @@
-import { type EnsemblePlan, modelsOf, readConfigGraph, tensorName } from '@tutti/graph'
+import {
+  describeCall,
+  type EnsemblePlan,
+  modelsOf,
+  readConfigGraph,
+  tensorName,
+} from '@tutti/graph'
 import {
   isEnsembleConfig,
   type ModelConfig,
@@ -52,6 +58,7 @@ export function readGraph(o: GraphSource): Graph | undefined {
       version,
       state: known === undefined ? 'unknown' : known.isReady ? 'ready' : 'not ready',
       ...ports,
+      call: describeCall(step.call ?? {}),
       totals: toTotals(totals.get(name)),
       failures: known?.failures,
     }

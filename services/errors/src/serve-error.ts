@@ -11,6 +11,8 @@ export interface ErrorDetails {
   readonly attempt?: string
   /** The field of the input that was refused, as a path. */
   readonly field?: string
+  /** The failure of a step whose fallback failed too. */
+  readonly firstError?: string
 }
 
 export interface ServeErrorOptions {

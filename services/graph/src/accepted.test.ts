@@ -52,8 +52,12 @@ const retry = fc.record(
   },
   plain,
 )
+const onError = fc.record(
+  { kind: fc.constant('fallback'), model: name, version: natural, timeoutMs: positive },
+  { ...plain, requiredKeys: ['kind', 'model', 'version'] },
+)
 const call = fc.record(
-  { timeoutMs: positive, hedge, retry, mayRunTwice: fc.boolean() },
+  { timeoutMs: positive, hedge, retry, mayRunTwice: fc.boolean(), onError },
   { ...plain, requiredKeys: [] },
 )
 

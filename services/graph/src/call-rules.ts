@@ -23,6 +23,21 @@ const StepRetry = z.object({
 })
 export type StepRetry = Readonly<z.infer<typeof StepRetry>>
 
+/** The answer to the last failure of a step. */
+const OnError = z.discriminatedUnion('kind', [
+  /** Another model gets the inputs of the step and makes its outputs. */
+  z.object({
+    kind: z.literal('fallback'),
+    /** Served name of a Model or an Ensemble. */
+    model: z.string(),
+    /** Version of the model; -1 is the latest one that is READY. */
+    version: z.int().min(-1),
+    /** Longest time until its last response, in milliseconds. */
+    timeoutMs: z.int().min(1).exactOptional(),
+  }),
+])
+export type OnError = Readonly<z.infer<typeof OnError>>
+
 /** The rules for the call of a step. Each is a wrapper of the call; one that is absent changes nothing. */
 export const CallRules = z.object({
   /** Longest time until the last response, over all attempts, in milliseconds. */
@@ -33,5 +48,19 @@ export const CallRules = z.object({
   hedge: StepHedge.exactOptional(),
   /** Whether the model may execute a request twice; absent for no. */
   mayRunTwice: z.boolean().exactOptional(),
+  /** Absent if a failure is the step's. */
+  onError: OnError.exactOptional(),
 })
 export type CallRules = Readonly<z.infer<typeof CallRules>>
+
+/** A model, or an ensemble, that may be called. */
+export interface Callee {
+  readonly model: string
+  /** -1 is the latest version that is READY. */
+  readonly version: number
+}
+
+/** Returns the fallback of a call; undefined if it has none. */
+export function fallbackOf({ onError }: CallRules): Extract<OnError, Callee> | undefined {
+  return onError?.kind === 'fallback' ? onError : undefined
+}

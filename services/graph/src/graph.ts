@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CallRules } from './call-rules.ts'
+import { type Callee, CallRules, fallbackOf } from './call-rules.ts'
 
 /*
  * The form in which an ensemble's graph is checked, planned, stored and shown, whatever it was written in. It is plain data. The
@@ -86,7 +86,12 @@ export function tensorName({ steps }: Graph, source: Source): string {
   return made?.tensor ?? `${steps[source.step]?.name}.${source.output}`
 }
 
-/** Lists the names of the models that a graph runs, each once, in step order. */
-export function modelsOf({ steps }: Graph): readonly string[] {
-  return [...new Set(steps.map(({ model }) => model))]
+/** Lists what a graph may call: the models of its steps, and those of their fallbacks. */
+export function calleesOf({ steps }: Graph): readonly Callee[] {
+  return [...steps, ...steps.flatMap(({ call = {} }) => fallbackOf(call) ?? [])]
+}
+
+/** Lists the names of the models that a graph may call, each once, those of its steps first. */
+export function modelsOf(graph: Graph): readonly string[] {
+  return [...new Set(calleesOf(graph).map(({ model }) => model))]
 }

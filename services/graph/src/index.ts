@@ -4,10 +4,19 @@ export {
   parseAcceptedJson,
   toAcceptedJson,
 } from './accepted.ts'
-export type { CallRules, StepHedge, StepRetry } from './call-rules.ts'
+export {
+  type Callee,
+  type CallRules,
+  fallbackOf,
+  type OnError,
+  type StepHedge,
+  type StepRetry,
+} from './call-rules.ts'
 export { ACCEPTED_REASONS, type Problem } from './check/problem.ts'
 export { validateGraph } from './check/validate-graph.ts'
+export { describeCall } from './describe-call.ts'
 export {
+  calleesOf,
   type Graph,
   type GraphStep,
   modelsOf,
@@ -21,7 +30,7 @@ export { completeEnsembleConfig, planEnsemble } from './plan/plan-ensemble.ts'
 export { selectOutputs } from './plan/run-graph.ts'
 export { readConfigGraph } from './read/read-config.ts'
 export { readValidManifest } from './read/read-manifest.ts'
-export { modelOfStep } from './read/resolve-references.ts'
+export { modelOfStep, modelsOfStep } from './read/resolve-references.ts'
 export { retryDelayMs } from './retry-policy.ts'
 export type {
   EnsembleRun,

@@ -19,10 +19,14 @@ export interface ModelObject extends KubeObject {
 }
 export const MODEL = defineResource<ModelObject>(API_VERSION, 'models', 'Model')
 
-export interface StepReference {
-  readonly name: string
+export interface CalleeReference {
   readonly modelRef?: { readonly name: string }
   readonly ensembleRef?: { readonly name: string }
+}
+
+export interface StepReference extends CalleeReference {
+  readonly name: string
+  readonly onError?: { readonly fallback?: CalleeReference }
 }
 
 export interface EnsembleObject extends KubeObject {

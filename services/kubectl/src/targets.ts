@@ -1,6 +1,6 @@
 import { modelNameOf } from '@tutti/api'
 import { nearestName, ServeError } from '@tutti/errors'
-import { modelOfStep } from '@tutti/graph'
+import { modelsOfStep } from '@tutti/graph'
 import type { Stored } from '@tutti/kube'
 import type { Reader } from './cluster.ts'
 import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from './resources.ts'
@@ -117,7 +117,7 @@ function modelsOf(
   const seen = new Set([ensemble])
   // An Ensemble that is found on the way is appended, and visited too.
   for (const one of seen) {
-    for (const served of (one.spec?.steps ?? []).map(modelOfStep)) {
+    for (const served of (one.spec?.steps ?? []).flatMap(modelsOfStep)) {
       const model = models.find((object) => modelNameOf(object) === served)
       const nested = ensembles.find((object) => modelNameOf(object) === served)
       if (model !== undefined) found.add(model)

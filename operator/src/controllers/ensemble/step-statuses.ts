@@ -1,15 +1,26 @@
 import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/api'
+import { modelsOfStep } from '@tutti/graph'
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
-/** Builds the status of each step: the served name that it runs, and whether that is ready. */
+/** Builds the status of each step: the served name that it runs, and whether that, and its fallback, are ready. */
 export function toStepStatuses(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
-  return spec.steps.map(({ name, modelRef, ensembleRef }) => {
-    const model = modelRef?.name ?? ensembleRef?.name ?? ''
-    return { name, model, ...checkTarget(model, view) }
+  return spec.steps.map((step) => {
+    const [model = '', fallback] = modelsOfStep(step)
+    const own = checkTarget(model, view)
+    const other = fallback === undefined ? own : checkTarget(fallback, view)
+    return { name: step.name, model, ...(own.ready ? withFallback(own, other) : own) }
   })
 }
 
-function checkTarget(model: string, view: NamespaceView): Omit<StepStatus, 'name' | 'model'> {
+/** A step is ready with its fallback: without it, the next failure of its model would be one of the Ensemble. */
+function withFallback(own: Target, { ready, reason, message }: Target): Target {
+  if (ready) return own
+  return { ...own, ready, ...(reason && { reason }), message: `fallback: ${message}` }
+}
+
+type Target = Omit<StepStatus, 'name' | 'model'>
+
+function checkTarget(model: string, view: NamespaceView): Target {
   const target = view.holderOf(model)
   if (target === undefined) {
     const message = notServedText(model, view.resourceNamed(model))

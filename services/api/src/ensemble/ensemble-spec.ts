@@ -11,7 +11,7 @@ import {
   whole,
 } from '../schema/fields.ts'
 import { EnsembleExpose } from './ensemble-expose.ts'
-import { STEP_CALL } from './step-call.ts'
+import { CALLEE, STEP_CALL } from './step-call.ts'
 
 const MAX_STEPS = 64
 
@@ -35,21 +35,7 @@ const tensorMap = (value: string, description: string) =>
 
 const EnsembleStepFields = z.strictObject({
   name: dnsLabel('Name of the step.'),
-  modelRef: z
-    .strictObject({
-      name: servedName('Served name (modelName) of the Model.'),
-      version: whole(
-        0,
-        Number.MAX_SAFE_INTEGER,
-        'Default: the latest version that is ready.',
-      ).optional(),
-    })
-    .optional()
-    .describe('The Model that the step runs.'),
-  ensembleRef: z
-    .strictObject({ name: servedName('Served name (modelName) of the Ensemble.') })
-    .optional()
-    .describe('The Ensemble that the step runs.'),
+  ...CALLEE,
   inputMap: tensorMap(
     'Reference to the tensor that feeds the input.',
     "Input of the model -> reference to a tensor, in Triton's direction. A reference is an ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.",

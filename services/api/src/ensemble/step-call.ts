@@ -1,13 +1,43 @@
 import { STATUS_CODES, type StatusCode } from '@tutti/errors'
 import { z } from 'zod'
-import { listSet } from '../schema/cel.ts'
-import { duration, whole } from '../schema/fields.ts'
+import { listSet, oneOf } from '../schema/cel.ts'
+import { duration, servedName, whole } from '../schema/fields.ts'
 
 type RetryCode = Exclude<StatusCode, 'CANCELLED'>
 
 /** Codes of failures after which a step may be tried again: all but that of a caller that is gone. */
 export const RETRY_CODES = Object.keys(STATUS_CODES).filter(
   (code): code is RetryCode => code !== 'CANCELLED',
+)
+
+/** The fields by which a step, or its fallback, names what it runs: one of them. */
+export const CALLEE = {
+  modelRef: z
+    .strictObject({
+      name: servedName('Served name (modelName) of the Model.'),
+      version: whole(
+        0,
+        Number.MAX_SAFE_INTEGER,
+        'Default: the latest version that is ready.',
+      ).optional(),
+    })
+    .optional()
+    .describe('The Model that the step runs.'),
+  ensembleRef: z
+    .strictObject({ name: servedName('Served name (modelName) of the Ensemble.') })
+    .optional()
+    .describe('The Ensemble that the step runs.'),
+}
+
+const Fallback = oneOf(
+  z.strictObject({
+    ...CALLEE,
+    timeout: duration(
+      'Time until its last response. Default: only the deadline of the request.',
+    ).optional(),
+  }),
+  'modelRef',
+  'ensembleRef',
 )
 
 /** The fields of a step that are about its call. */
@@ -58,5 +88,15 @@ export const STEP_CALL = {
     .optional()
     .describe(
       'The step does no harm if a request to it executes twice, so that `retry` and `hedge` may do that. Default: as the Model says.',
+    ),
+  onError: z
+    .strictObject({
+      fallback: Fallback.describe(
+        'What runs in place of the step, with its inputs. It makes the same outputs.',
+      ),
+    })
+    .optional()
+    .describe(
+      'What is done after the last failure of the step, unless the request is cancelled or its time is over.',
     ),
 }

@@ -68,6 +68,24 @@ longest chain: a -> c
   )
 })
 
+await t.test('the rules for the call of a step are said in words', async (t) => {
+  const retry = { maxRetries: 2, retryOn: ['UNAVAILABLE', 'INTERNAL'] }
+  const onError = { fallback: { modelRef: { name: 'n' }, timeout: '1s' } }
+  const rules = { timeout: '300ms', retry, hedge: { after: '50ms' }, mayRunTwice: true, onError }
+  const ruled = ensembleManifest('ruled', {
+    maxBatchSize: 8,
+    inputs: [typed('in')],
+    outputs: [{ name: 'out', from: 'a.y' }],
+    steps: [{ name: 'a', modelRef: { name: 'm' }, inputMap: { x: 'in' }, ...rules }],
+  })
+  const { code, out } = await explain(['ruled', '-f', '-'], yaml(model('m'), model('n'), ruled))
+  t.equal(code, 0)
+  t.match(
+    out,
+    '\n1. a: runs m, hedged after 50 ms, at most 2 retries on UNAVAILABLE, INTERNAL, may run twice, timeout 300 ms, falls back to n (timeout 1000 ms)\n',
+  )
+})
+
 await t.test('for some outputs it says which steps do not execute', async (t) => {
   const { code, out } = await explain(['forked', '-f', '-', '--requested-output=right'], FILES)
   t.equal(code, 0)

@@ -186,6 +186,14 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
     { name: 'a', ensembleRef: { name: 'e' }, inputs: ['x'], hedge: { after: '5ms' } },
     ...DURATIONS.map((after) => ({ ...step, timeout: after, hedge: { after } })),
     ...DURATIONS.map((backoff) => ({ ...step, retry: { maxRetries: 1, backoff } })),
+    ...[
+      {},
+      { fallback: {} },
+      { fallback: { modelRef: { name: 'n' }, ensembleRef: { name: 'e' } } },
+    ].map((onError) => ({ ...step, onError })),
+    ...DURATIONS.map((timeout) => {
+      return { ...step, onError: { fallback: { ensembleRef: { name: 'e' }, timeout } } }
+    }),
     ...[[], ['CANCELLED'], ['OK'], ['INTERNAL', 'INTERNAL'], ['INTERNAL']].map((retryOn) => {
       return { ...step, retry: { maxRetries: 11, retryOn } }
     }),

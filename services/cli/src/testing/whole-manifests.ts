@@ -130,6 +130,7 @@ export const WHOLE: readonly Manifest[] = [
           budgetPercent: 30,
         },
         mayRunTwice: true,
+        onError: { fallback: { modelRef: { name: 'm-small', version: 2 }, timeout: '1s' } },
       },
       { name: 'b', ensembleRef: { name: 'f' }, inputs: ['a', 'a.o'], dependsOn: ['a'] },
     ],

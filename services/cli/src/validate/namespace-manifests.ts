@@ -13,8 +13,8 @@ import {
   type EnsembleCheck,
   type EnsembleWorld,
   type KnownModel,
-  modelOfStep,
   modelsOf,
+  modelsOfStep,
   readConfigGraph,
 } from '@tutti/graph'
 import {
@@ -111,7 +111,7 @@ export class NamespaceManifests {
   #composes(name: string): readonly string[] {
     const manifest = this.#byName.get(name)
     if (manifest?.kind === 'Ensemble') {
-      return manifest.spec.steps.map(modelOfStep)
+      return manifest.spec.steps.flatMap(modelsOfStep)
     }
     const config = manifest === undefined ? this.#repository?.configs.get(name) : undefined
     return config === undefined ? [] : modelsOf(readConfigGraph(config))

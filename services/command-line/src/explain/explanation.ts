@@ -1,6 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import { type EnsemblePlan, selectOutputs } from '@tutti/graph'
+import { describeCall, type EnsemblePlan, selectOutputs } from '@tutti/graph'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import { z } from 'zod'
 import { readonlyListOf } from '../results/result-schema.ts'
@@ -43,6 +43,10 @@ const ExplainedStep = z.object({
   makes: readonlyListOf(StepTensor),
   dependsOn: readonlyListOf(z.string()).meta({
     description: 'Steps whose end it waits for, whether or not it reads what they make.',
+  }),
+  call: readonlyListOf(z.string()).meta({
+    description:
+      'Rules for its call, in words: attempts, timeout, fallback. Empty: none of its own.',
   }),
   decoupled: z.boolean().meta({
     description: 'It may answer any number of times, and what reads its outputs executes as often.',
@@ -114,6 +118,7 @@ export function explainPlan(
     reads: step.inputs.map(portOf),
     makes: step.outputs.map(portOf),
     dependsOn: waitsFor(step).map((other) => plan.steps[other]?.name ?? ''),
+    call: describeCall(step.call),
     decoupled: step.decoupled,
     executes: executes[step.index] === true,
   }))

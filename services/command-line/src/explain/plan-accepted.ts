@@ -1,4 +1,4 @@
-import { type AcceptedEnsemble, type EnsemblePlan, planEnsemble } from '@tutti/graph'
+import { type AcceptedEnsemble, calleesOf, type EnsemblePlan, planEnsemble } from '@tutti/graph'
 import type { ModelConfig } from '@tutti/model-config'
 
 /** A plan, and the configurations of the models that it runs. */
@@ -15,7 +15,7 @@ export function planAccepted({
 }: Pick<AcceptedEnsemble, 'config' | 'graph' | 'models'>): FoundPlan {
   const byName = new Map(Object.entries(models))
   // The versions that steps name are known: the Ensemble was checked against them.
-  const readyVersions = [1, ...graph.steps.map(({ version }) => version)]
+  const readyVersions = [1, ...calleesOf(graph).map(({ version }) => version)]
   const lookup = (model: string) => {
     const found = byName.get(model)
     return found && { config: found, readyVersions }

@@ -29,11 +29,12 @@ function renderPorts({ inputs, outputs, requestedOutputs }: Explanation): readon
 }
 
 function renderStep(step: ExplainedStep): readonly string[] {
-  const { stage, name, model, version, reads, makes, dependsOn, decoupled } = step
+  const { stage, name, model, version, reads, makes, dependsOn, call, decoupled } = step
   const of = version === -1 ? '' : ` version ${version}`
   const notes = [
     ...(decoupled ? ['decoupled'] : []),
     ...(dependsOn.length === 0 ? [] : [`after ${dependsOn.map(printable).join(', ')}`]),
+    ...call.map(printable),
   ]
   return [
     [`${stage}. ${printable(name)}: runs ${printable(model)}${of}`, ...notes].join(', '),

@@ -13,6 +13,7 @@ function graphOf(reads: readonly (readonly number[])[]): Graph {
     model: 'm',
     version: -1,
     state: 'ready' as const,
+    call: [],
     inputs: (i === 0 ? [-1] : from.map((n) => (n % (i + 1)) - 1)).map((n, at) => ({
       name: `i${at}`,
       tensor: n < 0 ? 'x' : `t${n}`,

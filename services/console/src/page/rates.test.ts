@@ -9,6 +9,7 @@ const STEP = {
   state: 'ready' as const,
   inputs: [],
   outputs: [],
+  call: [],
   failures: 2,
   totals: { requests: 10, queueMs: 10, transferMs: 20, computeMs: 40 },
 }

@@ -26,7 +26,10 @@ export function StepsTable({ steps, rates }: StepsTableProps) {
             const now = rates[i]
             return (
               <tr key={i}>
-                <th scope="row">{step.name}</th>
+                <th scope="row">
+                  {step.name}
+                  {step.call.length > 0 && <div class="note">{step.call.join(', ')}</div>}
+                </th>
                 <td>
                   {step.state === 'unknown' ? (
                     step.model

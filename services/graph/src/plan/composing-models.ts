@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import type { ConfigOfStep } from '../check/find-tensor-faults.ts'
-import { type Graph, modelsOf } from '../graph.ts'
+import { calleesOf, type Graph, modelsOf } from '../graph.ts'
 import type { ComposingModel } from './ensemble-plan.ts'
 
 export type LookupModel = (modelName: string) => ComposingModel | undefined
@@ -39,7 +39,7 @@ function usableConfig(
   name: string,
   model: ComposingModel,
 ): ModelConfig {
-  const absent = graph.steps.find(
+  const absent = calleesOf(graph).find(
     ({ model: other, version }) =>
       other === name && version !== -1 && !model.readyVersions.includes(version),
   )

@@ -7,8 +7,9 @@ import {
   responseCacheFault,
 } from '@tutti/model-config'
 import type { CallRules } from '../call-rules.ts'
+import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
-import { findTensorFaults } from '../check/find-tensor-faults.ts'
+import { type ConfigOfStep, findTensorFaults } from '../check/find-tensor-faults.ts'
 import { tensorText } from '../check/triton-texts.ts'
 import { validateGraph } from '../check/validate-graph.ts'
 import type { Graph, GraphStep, Source } from '../graph.ts'
@@ -34,14 +35,18 @@ export function planEnsemble(o: {
   const { config, graph } = o
   validateGraph(config, graph)
   const configOf = resolveComposingModels(config, graph, o.lookup)
-  const { definitions, faults } = findTensorFaults({ config, graph, configOf })
+  const { definitions, faults } = findTensorFaults({
+    config,
+    graph: addFallbacks(graph, configOf).graph,
+    configOf,
+  })
   const [fault] = faults
   if (fault !== undefined) {
     throw invalid(config, tensorText(config, fault), { model: fault.model.name })
   }
   const table = new TensorTable(config, graph)
   const drafts = graph.steps.map((step, index) => ({
-    ...draftStep(step, index, { config, model: configOf(step), table }),
+    ...draftStep(step, index, { config, configOf, table }),
     index,
   }))
   checkDependencies(config.name, graph, drafts)
@@ -114,11 +119,12 @@ function draftStep(
   index: number,
   o: {
     readonly config: ModelConfig
-    readonly model: ModelConfig | undefined
+    readonly configOf: ConfigOfStep
     readonly table: TensorTable
   },
 ): Omit<PlanStep, 'label' | 'index'> {
-  const { config, model, table } = o
+  const { config, configOf, table } = o
+  const model = configOf(step)
   assert(model !== undefined, `model ${step.model} was not looked up`)
   const inputs = step.inputs.map(({ name, from }) => {
     const declared = model.input.find((input) => input.name === name)
@@ -126,7 +132,10 @@ function draftStep(
     const { dims, optional } = declared
     return { name, tensor: table.indexOf(from), dims, optional }
   })
-  checkCall(config, model, step)
+  const [fault] = findCallFaults(step.call, model, fallbackConfig(step, configOf))
+  if (fault !== undefined) {
+    throw invalid(config, `in ensemble '${config.name}', ${fault.field}: ${fault.text}`)
+  }
   return {
     name: step.name,
     model: step.model,
@@ -142,13 +151,6 @@ function draftStep(
     dependsOn: step.after,
     call: step.call ?? NO_RULES,
   }
-}
-
-/** @throws ServeError ENSEMBLE_INVALID */
-function checkCall(ensemble: ModelConfig, model: ModelConfig, { call }: GraphStep): void {
-  const [fault] = findCallFaults(call, model)
-  if (fault === undefined) return
-  throw invalid(ensemble, `in ensemble '${ensemble.name}', ${fault.field}: ${fault.text}`)
 }
 
 function ensembleTensor(declared: ModelInput | ModelOutput, tensor: number): PlanEnsembleTensor {

@@ -8,19 +8,28 @@ import type { ResolvedSpec } from './resolve-references.ts'
 /** The words of an Ensemble manifest. */
 export class ManifestWords implements Words {
   readonly maxBatchSize = 'maxBatchSize'
-  readonly inputMap = 'inputMap'
+  readonly inputMap: string
   readonly wantedOutput = 'want one of its outputs in `outputs` or read by a step'
   readonly noModel = 'no Model or Ensemble serves'
   readonly #resolved: ResolvedSpec
   readonly #config: Pick<ModelConfig, 'input' | 'output'>
+  readonly #isFallback: boolean
 
-  constructor(resolved: ResolvedSpec, config: Pick<ModelConfig, 'input' | 'output'>) {
+  /** @param o.isFallback - they are of the fallbacks of steps. */
+  constructor(
+    resolved: ResolvedSpec,
+    config: Pick<ModelConfig, 'input' | 'output'>,
+    o: { readonly isFallback?: boolean } = {},
+  ) {
     this.#resolved = resolved
     this.#config = config
+    this.#isFallback = o.isFallback ?? false
+    this.inputMap = this.#isFallback ? 'inputMap of the step' : 'inputMap'
   }
 
   step(index: number): string {
-    return stepPath(this.#resolved.spec, index)
+    const path = stepPath(this.#resolved.spec, index)
+    return this.#isFallback ? `${path}.onError.fallback` : path
   }
 
   stepName(index: number): string {
@@ -28,8 +37,10 @@ export class ManifestWords implements Words {
   }
 
   model(index: number): string {
-    const isModel = this.#resolved.spec.steps[index]?.modelRef !== undefined
-    return `${this.step(index)}.${isModel ? 'modelRef' : 'ensembleRef'}`
+    const step = this.#resolved.spec.steps[index]
+    const callee = this.#isFallback ? step?.onError?.fallback : step
+    const ref = callee?.modelRef === undefined ? 'ensembleRef' : 'modelRef'
+    return `${this.step(index)}.${ref}`
   }
 
   modelName(index: number): string {
@@ -43,6 +54,8 @@ export class ManifestWords implements Words {
   /** An output stands in the outputMap of the step that makes it, else where it is read first. */
   tensor({ step, side, name }: StepTensor): string {
     const { reads, outputs, declared } = this.#resolved
+    // A fallback has the tensors of its step, and does not name them.
+    if (this.#isFallback) return this.model(step)
     const stepAt = this.step(step)
     if (side === 'input') return reads[step]?.get(name)?.path ?? stepAt
     if (declared[step]?.has(name) === true) return `${stepAt}.outputMap[${name}]`
@@ -65,6 +78,7 @@ export class ManifestWords implements Words {
   }
 
   portHint({ step, side, name }: StepTensor, names: readonly string[]): string {
+    if (this.#isFallback) return `, which the step needs${hintOf(name, names)}`
     const declared = side === 'output' ? this.#resolved.declared[step]?.get(name) : undefined
     return declared !== undefined && names.includes(declared)
       ? `; outputMap goes from the model's output to the ensemble's tensor: want {${declared}: ${name}}`

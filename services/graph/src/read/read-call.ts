@@ -1,5 +1,6 @@
 import { type EnsembleStepSpec, toMilliseconds } from '@tutti/api'
-import type { CallRules, StepRetry } from '../call-rules.ts'
+import type { CallRules, OnError, StepRetry } from '../call-rules.ts'
+import { modelOfStep } from './resolve-references.ts'
 
 const HEDGED_PERCENT = 5
 const BACKOFF = '10ms'
@@ -11,6 +12,7 @@ export function readCall({
   retry,
   hedge,
   mayRunTwice,
+  onError,
 }: EnsembleStepSpec): CallRules | undefined {
   const rules: CallRules = {
     ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
@@ -22,6 +24,7 @@ export function readCall({
       },
     }),
     ...(mayRunTwice !== undefined && { mayRunTwice }),
+    ...(onError !== undefined && { onError: readOnError(onError) }),
   }
   return Object.keys(rules).length === 0 ? undefined : rules
 }
@@ -30,4 +33,14 @@ function readRetry(written: NonNullable<EnsembleStepSpec['retry']>): StepRetry {
   const { maxRetries, retryOn, backoff = BACKOFF, budgetPercent = BUDGET_PERCENT } = written
   const backoffMs = toMilliseconds(backoff)
   return { maxRetries, retryOn: retryOn ?? ['UNAVAILABLE'], backoffMs, budgetPercent }
+}
+
+function readOnError({ fallback }: NonNullable<EnsembleStepSpec['onError']>): OnError {
+  const { modelRef, timeout } = fallback
+  return {
+    kind: 'fallback',
+    model: modelOfStep(fallback),
+    version: modelRef?.version ?? -1,
+    ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
+  }
 }

@@ -27,6 +27,8 @@ export interface ManifestReading {
   readonly problems: readonly Problem[]
   readonly doubts: Doubts
   readonly words: Words
+  /** Words for the fallbacks of the steps, by the index of the step. */
+  readonly fallbackWords: Words
   readonly warnings: readonly string[]
 }
 
@@ -69,6 +71,7 @@ export function readManifest(
       partial,
     },
     words: new ManifestWords(resolved, config),
+    fallbackWords: new ManifestWords(resolved, config, { isFallback: true }),
     warnings: unusedOutputs(resolved, names),
   }
 }

@@ -1,4 +1,4 @@
-import type { EnsembleSpec, EnsembleStepSpec } from '@tutti/api'
+import type { EnsembleSpec } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import { hintOf } from '../check/problem.ts'
 import {
@@ -35,12 +35,25 @@ export interface ResolvedSpec {
   readonly meant: EnsembleReferences['meant']
 }
 
+/** The Model or Ensemble that a step, or its fallback, runs, as it is written. */
+interface WrittenCallee {
+  readonly modelRef?: { readonly name: string } | undefined
+  readonly ensembleRef?: { readonly name: string } | undefined
+}
+
 /** Returns the served name of the Model or Ensemble that a step runs. */
-export function modelOfStep({
-  modelRef,
-  ensembleRef,
-}: Pick<EnsembleStepSpec, 'modelRef' | 'ensembleRef'>): string {
+export function modelOfStep({ modelRef, ensembleRef }: WrittenCallee): string {
   return modelRef?.name ?? ensembleRef?.name ?? ''
+}
+
+/** Returns the served names of the Models or Ensembles that a step may call: its own, and that of its fallback. */
+export function modelsOfStep(
+  step: WrittenCallee & {
+    readonly onError?: { readonly fallback?: WrittenCallee | undefined } | undefined
+  },
+): readonly string[] {
+  const { fallback } = step.onError ?? {}
+  return [modelOfStep(step), ...(fallback === undefined ? [] : [modelOfStep(fallback)])]
 }
 
 /**

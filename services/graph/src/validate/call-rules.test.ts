@@ -112,3 +112,140 @@ await t.test(
     }
   },
 )
+
+const FALL = { onError: { fallback: { modelRef: { name: 'small' }, timeout: '50ms' } } }
+
+/** Checks an Ensemble whose step falls back to `small`, which is the model but for `o`. */
+function fallingBack(o: Partial<ModelConfig>, more: object = FALL) {
+  const manifest = parsedEnsemble('e', {
+    inputs: [{ name: 'x', datatype: 'FP32', shape: [1] }],
+    outputs: [{ name: 'y', from: 'a.o' }],
+    steps: [{ name: 'a', modelRef: { name: 'plain' }, inputMap: { i: 'x' }, ...more }],
+  })
+  const configs = new Map([...CONFIGS, ['small', { ...plain, name: 'small', ...o }]])
+  return checkEnsemble(manifest, {
+    lookup: (name) => {
+      const config = configs.get(name)
+      return config === undefined ? 'unknown' : { config, readyVersions: [1] }
+    },
+    composes: (name) => (name === 'circle' ? ['e'] : []),
+  })
+}
+
+const [input] = plain.input
+const [output] = plain.output
+const AT = 'steps[0](a).onError.fallback'
+
+await t.test('a fallback takes and makes what its step does', async (t) => {
+  t.match(fallingBack({}), {
+    accepted: true,
+    graph: {
+      steps: [
+        { call: { onError: { kind: 'fallback', model: 'small', version: -1, timeoutMs: 50 } } },
+      ],
+    },
+    models: { small: { name: 'small' } },
+  })
+  if (input === undefined || output === undefined) throw new Error('the model has both')
+  const { sequence_batching: batching } = sequential
+  const sequences = batching === undefined ? {} : { sequence_batching: batching }
+  const more = modelConfig({ name: 'small', input: [{ name: 'i' }, { name: 'j' }] }).input
+  const rows: readonly (readonly [Partial<ModelConfig>, string, string])[] = [
+    [
+      { output: [{ ...output, data_type: 'TYPE_INT32' }] },
+      'DatatypeMismatch',
+      `${AT}.modelRef: 'small' makes INT32[1], outputs[0](y) is FP32[1]`,
+    ],
+    [
+      { input: [{ ...input, dims: [2] }] },
+      'ShapeMismatch',
+      `${AT}.modelRef: 'small' takes FP32[2], inputs[0](x) is FP32[1]`,
+    ],
+    [
+      { input: [{ ...input, name: 'image' }] },
+      'UnknownTensor',
+      `${AT}.modelRef: 'small' has no input 'i', which the step needs; did you mean 'image'?`,
+    ],
+    [
+      { output: [{ ...output, name: 'tag' }] },
+      'UnknownTensor',
+      `${AT}.modelRef: 'small' has no output 'o', which the step needs; there is 'tag'`,
+    ],
+    [
+      { input: more.map((one) => ({ ...one, dims: [1] })) },
+      'MissingInput',
+      `${AT}: the input 'j' of 'small' is fed by nothing: want a tensor FP32[1] in inputMap of the step`,
+    ],
+    [
+      { model_transaction_policy: { decoupled: true } },
+      'CallInvalid',
+      `${AT}: 'small' is decoupled, want a model of one response`,
+    ],
+    [sequences, 'CallInvalid', `${AT}: 'small' has sequences, want a model without`],
+    [
+      { max_batch_size: 8 },
+      'CallInvalid',
+      `${AT}: got one: want a batch dimension of 'small' as 'plain' has none`,
+    ],
+  ]
+  for (const [o, reason, message] of rows) {
+    t.match(fallingBack(o), { accepted: false, reason, message }, message)
+  }
+})
+
+const to = (fallback: object) => fallingBack({}, { onError: { fallback } })
+
+await t.test('a fallback is looked up as the model of a step is', async (t) => {
+  t.match(to({ modelRef: { name: 'smal' } }), {
+    reason: 'UnknownModel',
+    message: `${AT}.modelRef.name: no Model or Ensemble serves 'smal'`,
+  })
+  t.match(to({ modelRef: { name: 'small', version: 7 } }), {
+    reason: 'UnknownModel',
+    message: `${AT}.modelRef.version: got 7, want a version of 'small' that is served: 1`,
+  })
+  t.match(to({ ensembleRef: { name: 'small' } }), {
+    reason: 'UnknownModel',
+    message: `${AT}.ensembleRef: 'small' is a Model; want modelRef`,
+  })
+  t.match(to({ ensembleRef: { name: 'circle' } }), {
+    reason: 'CycleDetected',
+    message: `${AT}.ensembleRef: an ensemble cannot contain itself: e -> circle -> e`,
+  })
+  const both = { onError: { fallback: { modelRef: { name: 'small' } } } }
+  for (const [model, why] of REFUSED) {
+    const result = fallingBack({}, { modelRef: { name: model }, ...both })
+    t.match(result, {
+      reason: 'CallInvalid',
+      message: `steps[0](a).onError: ${why}; want no onError for '${model}'`,
+    })
+  }
+})
+
+await t.test('a plan needs its fallbacks, and refuses one that no longer fits', async (t) => {
+  const result = fallingBack({})
+  if (!result.accepted) throw new Error(result.message)
+  const { config, graph } = result
+  const plan = (small: ModelConfig | undefined) =>
+    planEnsemble({
+      config,
+      graph,
+      lookup: (name) => {
+        const found = name === 'small' ? small : plain
+        return found && { config: found, readyVersions: [1] }
+      },
+    })
+  t.match(plan({ ...plain, name: 'small' }).steps[0]?.call, { onError: { model: 'small' } })
+  t.throws(() => plan(undefined), {
+    reason: 'ENSEMBLE_DEPENDENCY',
+    message: /models that are not available or ambiguous: small$/,
+  })
+  t.throws(() => plan({ ...plain, name: 'small', input: [] }), {
+    reason: 'ENSEMBLE_INVALID',
+    message: /non-existing input i in model small$/,
+  })
+  t.throws(() => plan({ ...decoupled, name: 'small' }), {
+    message:
+      "in ensemble 'e', onError.fallback: 'small' is decoupled, want a model of one response",
+  })
+})

@@ -1,15 +1,18 @@
 import { type EnsembleManifest, modelNameOf, nameConflict } from '@tutti/api'
 import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
+import { type Callee, fallbackOf } from '../call-rules.ts'
+import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
 import { describeStructure, describeTensors } from '../check/describe-faults.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
-import { findTensorFaults } from '../check/find-tensor-faults.ts'
+import { type ConfigOfStep, findTensorFaults } from '../check/find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from '../check/problem.ts'
-import type { Graph, GraphStep } from '../graph.ts'
+import type { Words } from '../check/words.ts'
+import { calleesOf, type Graph, type GraphStep } from '../graph.ts'
 import { completeEnsembleConfig, planEnsemble } from '../plan/plan-ensemble.ts'
 import { type ManifestReading, readManifest } from '../read/read-manifest.ts'
-import { modelOfStep } from '../read/resolve-references.ts'
+import { modelsOfStep } from '../read/resolve-references.ts'
 import { type EnsembleWorld, type FoundModels, findModels, type KnownModel } from './find-models.ts'
 
 /** The result of an Ensemble's check. */
@@ -54,7 +57,7 @@ export function summarizeProblems(problems: readonly Pick<EnsembleProblem, 'mess
  */
 export function checkEnsemble(manifest: EnsembleManifest, world: EnsembleWorld): EnsembleCheck {
   const name = modelNameOf(manifest)
-  const models = findModels(name, manifest.spec.steps.map(modelOfStep), world)
+  const models = findModels(name, manifest.spec.steps.flatMap(modelsOfStep), world)
   const read = readManifest(manifest, (model) => models.known.get(model)?.config)
   const reading = { ...read, graph: withPromises(read.graph, models.known) }
   const isPending = Map.groupBy(
@@ -89,7 +92,8 @@ function* findProblems(
   manifest: EnsembleManifest,
   { world, models, reading }: Looked,
 ): Generator<Problem> {
-  const { config, graph, words, doubts } = reading
+  const { config, graph, words, fallbackWords, doubts } = reading
+  const configOf: ConfigOfStep = ({ model }) => models.known.get(model)?.config
   const holder = world.holder?.(config.name)
   if (holder !== undefined) {
     const message = nameConflict(config.name, holder)
@@ -100,23 +104,63 @@ function* findProblems(
   for (const fault of findStructureFaults(config, graph, doubts)) {
     yield describeStructure(fault, words)
   }
+  yield* stepProblems(manifest, { models, reading, configOf })
+  const whole = addFallbacks(graph, configOf)
+  const { faults } = findTensorFaults({
+    config,
+    graph: whole.graph,
+    configOf,
+    partial: new Set(whole.stepOf.flatMap((step, i) => (doubts.partial.has(step) ? i : []))),
+  })
+  for (const fault of faults) {
+    const { at } = fault
+    const said = at.step < graph.steps.length ? words : fallbackWords
+    const step = whole.stepOf[at.step] ?? at.step
+    yield describeTensors(config, { ...fault, at: { ...at, step } }, said)
+  }
+}
+
+/** Finds what is wrong with what each step calls, and with the rules for its call. */
+function* stepProblems(
+  { spec }: EnsembleManifest,
+  o: Pick<Looked, 'models' | 'reading'> & { readonly configOf: ConfigOfStep },
+): Generator<Problem> {
+  const { models, reading, configOf } = o
+  const { graph, words, fallbackWords } = reading
   for (const [index, step] of graph.steps.entries()) {
-    yield* models.problemsOf(step, index, words)
-    const known = models.known.get(step.model)
-    if (known === undefined) continue
-    const isEnsembleRef = manifest.spec.steps[index]?.ensembleRef !== undefined
-    yield* kindProblem(isEnsembleRef, known, words.model(index))
-    for (const { field, text } of findCallFaults(step.call, known.config)) {
+    const written = spec.steps[index]
+    yield* calleeProblems(models, step, { index, words, written })
+    const fallback = fallbackOf(step.call ?? {})
+    if (fallback !== undefined) {
+      const place = { index, words: fallbackWords, written: written?.onError?.fallback }
+      yield* calleeProblems(models, fallback, place)
+    }
+    const model = configOf(step)
+    if (model === undefined) continue
+    for (const { field, text } of findCallFaults(
+      step.call,
+      model,
+      fallbackConfig(step, configOf),
+    )) {
       yield { reason: 'CallInvalid', path: `${words.step(index)}.${field}`, message: text }
     }
   }
-  const { faults } = findTensorFaults({
-    config,
-    graph,
-    configOf: ({ model }) => models.known.get(model)?.config,
-    partial: doubts.partial,
-  })
-  for (const fault of faults) yield describeTensors(config, fault, words)
+}
+
+function* calleeProblems(
+  models: FoundModels,
+  callee: Callee,
+  o: {
+    readonly index: number
+    readonly words: Words
+    /** The step, or its fallback, as it was written. */
+    readonly written: { readonly ensembleRef?: unknown } | undefined
+  },
+): Generator<Problem> {
+  yield* models.problemsOf(callee, o.index, o.words)
+  const known = models.known.get(callee.model)
+  if (known === undefined) return
+  yield* kindProblem(o.written?.ensembleRef !== undefined, known, o.words.model(o.index))
 }
 
 function kindProblem(
@@ -135,7 +179,7 @@ function finish(
   { config, graph, warnings }: ManifestReading,
   models: ReadonlyMap<string, KnownModel>,
 ): EnsembleCheck {
-  const wanted = graph.steps.map(({ version }) => version)
+  const wanted = calleesOf(graph).map(({ version }) => version)
   const lookup = (name: string) => {
     const known = models.get(name)
     return known && { config: known.config, readyVersions: known.readyVersions ?? [1, ...wanted] }

@@ -6,7 +6,7 @@ import {
   resourceState,
   WAITING_REASONS,
 } from '@tutti/api'
-import { modelOfStep } from '@tutti/graph'
+import { modelOfStep, modelsOfStep } from '@tutti/graph'
 import type { Pod, Stored } from '@tutti/kube'
 import { type EnsembleObject, type ModelObject, type StepReference } from '../resources.ts'
 import { isLeaving, toPodNode } from './pod-node.ts'
@@ -29,7 +29,7 @@ export function buildNodes(
   const builder = new NodeBuilder(state, o.nowMs)
   const isChosen = (object: Stored<ModelObject | EnsembleObject>): boolean =>
     o.name === undefined || object.metadata.name === o.name || modelNameOf(object) === o.name
-  const used = new Set(ensembles.flatMap(({ spec }) => (spec?.steps ?? []).map(modelOfStep)))
+  const used = new Set(ensembles.flatMap(({ spec }) => (spec?.steps ?? []).flatMap(modelsOfStep)))
   const nodes = [
     ...ensembles.filter(isChosen).map((one) => builder.ensemble(one)),
     ...models

@@ -14,7 +14,7 @@ import type { MemberMessageReader, MemberMessageWriter } from './message-bytes.t
 /** A long traceback passes whole; what is longer would not fit beside the rest of a header. */
 const MESSAGE_BYTES = 64 * 1024
 const DETAIL_BYTES = 4096
-/** Details of an error: there are seven kinds, and newer members may know more. */
+/** Details of an error: there are eight kinds, and newer members may know more. */
 const DETAILS_BOUND = 64
 const CODES = Object.keys(STATUS_CODES).filter((text): text is StatusCode =>
   Object.hasOwn(STATUS_CODES, text),

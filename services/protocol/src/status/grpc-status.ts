@@ -42,6 +42,7 @@ export const DETAIL_KEYS = [
   'replica',
   'attempt',
   'field',
+  'firstError',
 ] as const satisfies readonly (keyof ErrorDetails)[]
 
 /** The reason of errors that other servers, proxies and the client library itself make. */

@@ -1,9 +1,10 @@
 import type { ServedByRouter } from '@tutti/api'
+import { calleesOf } from '@tutti/graph'
 import {
   type Catalog,
   type CatalogEnsemble,
   type CatalogModel,
-  lookupVersion,
+  lookupStep,
 } from '../catalog/catalog.ts'
 import { signatureKey } from '../catalog/signature-key.ts'
 import { acceptedConfig, isSame } from './acceptance.ts'
@@ -63,12 +64,9 @@ function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsemble
   if (plan === undefined || plan.config !== source.definition?.config) return false
   if (!entry.versions.some(({ state }) => state === 'READY')) return false
   const checkedWith = new Map(Object.entries(accepted.models))
-  return plan.steps.every(({ model, version }) => {
-    const { entry: found, config } = lookupVersion(
-      catalog,
-      model,
-      version === -1 ? undefined : version,
-    )
+  return calleesOf(plan.graph).every((callee) => {
+    const { model } = callee
+    const { entry: found, config } = lookupStep(catalog, callee)
     // The models within that ensemble are checked when this check is made for it.
     if (found.kind === 'ensemble') return true
     const before = checkedWith.get(model)

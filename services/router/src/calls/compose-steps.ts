@@ -1,4 +1,5 @@
-import type { EnsemblePlan, PlanStep } from '@tutti/graph'
+import { type EnsemblePlan, fallbackOf, type PlanStep } from '@tutti/graph'
+import { withFallback } from './fallback-call.ts'
 import { withHedge } from './hedged-call.ts'
 import { observeStep } from './observe-step.ts'
 import { callModel, withRetries } from './retried-call.ts'
@@ -27,12 +28,19 @@ function composeStep(
   { call: rules }: PlanStep,
   callEnsemble: StepCall,
 ): StepCall {
-  const { retry, hedge, timeoutMs } = rules
+  const { retry, hedge, timeoutMs, onError } = rules
   const isPlain = retry === undefined && hedge === undefined
   const callReplica = isPlain ? callModel : withRetries(rules, withHedge(hedge))
   // An Ensemble leaves retries to its own steps, unless the step says more.
   const callNested = retry === undefined ? callEnsemble : withRetries(rules, callEnsemble)
   const target: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callReplica(o, call, sink) : callNested(o, call, sink)
-  return withTimeout(timeoutMs, withSlots(plan.graph.maxInFlightPerStep, observeStep(plan, target)))
+  const bounded = withSlots(plan.graph.maxInFlightPerStep, observeStep(plan, target))
+  const fallback: StepCall = (o, call, sink) =>
+    call.target.plan === undefined ? callModel(o, call, sink) : callEnsemble(o, call, sink)
+  return withFallback(
+    onError,
+    withTimeout(fallbackOf(rules)?.timeoutMs, observeStep(plan, fallback), 'the fallback of '),
+    withTimeout(timeoutMs, bounded),
+  )
 }

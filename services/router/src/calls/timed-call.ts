@@ -14,19 +14,21 @@ import type { StepCall } from './step-call.ts'
 /**
  * Bounds the time of a call until its last response, attempts and the wait for a slot included. A call whose time is over is cancelled,
  * and what it answers later is dropped. Where the deadline of the request comes first, that one ends it.
+ *
+ * @param whose - words before the name of the step in the error.
  */
-export function withTimeout(timeoutMs: number | undefined, next: StepCall): StepCall {
+export function withTimeout(timeoutMs: number | undefined, next: StepCall, whose = ''): StepCall {
   if (timeoutMs === undefined) return next
   return (o, call, sink) => {
     const leftMs = remainingMs(call.context, o.clock)
     if (leftMs !== undefined && leftMs <= timeoutMs) next(o, call, sink)
-    else new TimedCall(o, call.step, { timeoutMs, sink }).begin(call, next)
+    else new TimedCall(o, `${whose}step '${call.step}'`, { timeoutMs, sink }).begin(call, next)
   }
 }
 
 class TimedCall implements ResponseSink {
   readonly #dependencies: RequestDependencies
-  readonly #step: string
+  readonly #name: string
   readonly #timeoutMs: number
   readonly #sink: ResponseSink
   #scope: CallScope | undefined
@@ -37,11 +39,11 @@ class TimedCall implements ResponseSink {
 
   constructor(
     o: RequestDependencies,
-    step: string,
+    name: string,
     { timeoutMs, sink }: { readonly timeoutMs: number; readonly sink: ResponseSink },
   ) {
     this.#dependencies = o
-    this.#step = step
+    this.#name = name
     this.#timeoutMs = timeoutMs
     this.#sink = sink
   }
@@ -94,7 +96,7 @@ class TimedCall implements ResponseSink {
 
   #error(): ServeError {
     const what = this.#hasResponded ? 'no last response' : 'no answer'
-    const text = `step '${this.#step}': ${what} within its timeout of ${this.#timeoutMs} ms`
+    const text = `${this.#name}: ${what} within its timeout of ${this.#timeoutMs} ms`
     return new ServeError('STEP_TIMEOUT', text)
   }
 }

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import type { EnsemblePlan } from '@tutti/graph'
+import type { Callee, EnsemblePlan } from '@tutti/graph'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
 import { MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import { findVersion, type ListedModel, type ListedVersion } from '@tutti/serving'
@@ -127,6 +127,14 @@ export function lookupVersion(
   refuseLost(catalog, name, version)
   const place = findVersion(catalog.models, name, version, written)
   const { model: entry, version: found, ...latest } = place
+  return toResolved(catalog, entry, { config: latest.config, version: found })
+}
+
+function toResolved(
+  catalog: Catalog,
+  entry: CatalogModel | CatalogEnsemble,
+  { version: found, ...latest }: Pick<ResolvedEntry, 'config' | 'version'>,
+): ResolvedEntry {
   const pinned = found.revisions[0]
   const config = pinned?.config ?? latest.config
   const target = { model: entry.name, version: found.version, revision: found.revision }
@@ -144,6 +152,21 @@ export function lookupVersion(
 }
 
 /**
+ * Finds the version that a step, or its fallback, calls. One whose replicas are gone is found too: they may come back, and the call
+ * tells if they do not.
+ *
+ * @throws ServeError if the model cannot be found.
+ */
+export function lookupStep(catalog: Catalog, { model, version }: Callee): ResolvedEntry {
+  const wanted = version === -1 ? undefined : version
+  const entry = catalog.models.get(model)
+  const lost = entry && findLostVersion(entry, wanted)
+  if (lost === undefined || entry?.config === undefined)
+    return lookupVersion(catalog, model, wanted)
+  return toResolved(catalog, entry, { config: entry.config, version: lost })
+}
+
+/**
  * Finds the version of every step at once, before anything runs (triton-semantics 1.4.2), and keeps them in `ensemble.steps`.
  *
  * @throws ServeError if a step's model cannot be found; its text begins with the ensemble's name.
@@ -152,8 +175,10 @@ export function resolveSteps(
   ensemble: ResolvedEntry,
   plan: EnsemblePlan,
 ): readonly ResolvedEntry[] {
-  const steps = plan.steps.map(({ name, model, version }) => {
+  const steps = plan.steps.map(({ name, model, version, call }) => {
     try {
+      // A step that has an answer for its failures fails when it is called.
+      if (call.onError !== undefined) return lookupStep(ensemble.catalog, { model, version })
       return lookupVersion(ensemble.catalog, model, version === -1 ? undefined : version)
     } catch (error) {
       throw ServeError.from(error)
@@ -176,16 +201,24 @@ export function whyNotServed(entry: CatalogModel | CatalogEnsemble): string {
   return entry.reason || (entry.versions.find((v) => v.reason !== '')?.reason ?? '')
 }
 
-/** Refuses a model whose replicas are gone. It is not unknown: clients may try again. */
-function refuseLost(catalog: Catalog, name: string, version: number | undefined): void {
-  const entry = catalog.models.get(name)
-  if (entry === undefined) return
-  if (version === undefined && hasReadyVersion(entry)) return
+/** Finds the version that a request would get, if its replicas are gone. */
+function findLostVersion(
+  entry: CatalogModel | CatalogEnsemble,
+  version: number | undefined,
+): CatalogVersion | undefined {
+  if (version === undefined && hasReadyVersion(entry)) return undefined
   const found =
     version === undefined
       ? entry.versions.findLast((v) => v.lost !== undefined)
       : entry.versions.find((v) => v.version === version)
-  if (found?.lost === undefined) return
+  return found?.lost === undefined ? undefined : found
+}
+
+/** Refuses a model whose replicas are gone. It is not unknown: clients may try again. */
+function refuseLost(catalog: Catalog, name: string, version: number | undefined): void {
+  const entry = catalog.models.get(name)
+  const found = entry && findLostVersion(entry, version)
+  if (entry === undefined || found?.lost === undefined) return
   const error = noReplica(found.lost)
   if (entry.kind === 'model') throw error
   throw error.withPrefix(`in ensemble '${name}', `).withDetails({ ensemble: name })

@@ -1,4 +1,12 @@
-import { type ComposingModel, type EnsemblePlan, type Graph, modelsOf } from '@tutti/graph'
+import {
+  type Callee,
+  type ComposingModel,
+  calleesOf,
+  type EnsemblePlan,
+  fallbackOf,
+  type Graph,
+  modelsOf,
+} from '@tutti/graph'
 import type { ModelConfig } from '@tutti/model-config'
 import { isUnloadedReason, versionFailures } from '@tutti/serving'
 import type { CatalogEnsemble, CatalogEntries, CatalogModel, CatalogVersion } from './catalog.ts'
@@ -14,9 +22,9 @@ export function findMissingModels(entries: CatalogEntries, graph: Graph): readon
   return [...new Set(missing)]
 }
 
-/** Lists the versions of the model that the ensemble's steps name. */
-function wantedVersions({ steps }: Graph, model: string): readonly number[] {
-  const named = steps.filter((step) => step.model === model)
+/** Lists the versions of the model that the ensemble's steps name, and their fallbacks. */
+function wantedVersions(graph: Graph, model: string): readonly number[] {
+  const named = calleesOf(graph).filter((callee) => callee.model === model)
   return [...new Set(named.map((step) => step.version))].filter((version) => version !== -1)
 }
 
@@ -33,12 +41,20 @@ function findUsable(
   return version === undefined ? usable.at(-1) : usable.find((v) => v.version === version)
 }
 
-/** Finds the first composing model version of an ensemble that has lost its replicas; returns undefined if there is none. */
+/**
+ * Finds the first model version without which an ensemble cannot answer and that has lost its replicas; returns undefined if there is
+ * none. A step whose fallback can answer does not need its own.
+ */
 export function findLost(entries: CatalogEntries, { steps }: Graph): CatalogVersion['lost'] {
-  for (const { model, version } of steps) {
+  const lostOf = ({ model, version }: Callee): CatalogVersion['lost'] => {
     const entry = entries.get(model)
-    const found = entry && findUsable(entry, version === -1 ? undefined : version)
-    if (found?.lost !== undefined) return found.lost
+    return entry && findUsable(entry, version === -1 ? undefined : version)?.lost
+  }
+  for (const { call = {}, ...step } of steps) {
+    const lost = lostOf(step)
+    if (lost === undefined) continue
+    const fallback = fallbackOf(call)
+    if (call.onError === undefined || (fallback && lostOf(fallback))) return lost
   }
   return undefined
 }

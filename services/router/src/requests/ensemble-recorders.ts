@@ -1,4 +1,5 @@
 import type { Clock } from '@tutti/chassis'
+import { fallbackOf } from '@tutti/graph'
 import { type ResponseCache } from '@tutti/response-cache'
 import { isUnloadedReason } from '@tutti/serving'
 import {
@@ -70,7 +71,11 @@ export class EnsembleRecorders {
 
   #add(entry: CatalogEnsemble, version: number): void {
     const { name: ensemble, plan } = entry
-    const labels = (plan?.steps ?? []).map(({ name, model }) => ({ ensemble, step: name, model }))
+    const labels = (plan?.steps ?? []).flatMap((step) => {
+      const fallback = fallbackOf(step.call)
+      const models = fallback === undefined ? [step.model] : [step.model, fallback.model]
+      return models.map((model) => ({ ensemble, step: step.name, model }))
+    })
     const steps = new Map(labels.map((step) => [JSON.stringify(step), step]))
     const known = this.#recorded.get(keyOf(ensemble, version)) ?? this.#open(entry, version)
     for (const [key, step] of known.steps) if (!steps.has(key)) this.#metrics.removeStep(step)

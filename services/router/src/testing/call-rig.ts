@@ -56,6 +56,8 @@ export function createCallRig(o: CallRigOptions = {}) {
     router,
     lender,
     metrics,
+    /** Lists the models of these names as a replica describes them. */
+    described: (wanted: readonly string[]) => models.filter(({ name }) => wanted.includes(name)),
     /** Requests in flight, and work, at all replicas. */
     get outstanding() {
       const members = keys.flatMap((key) => directory.places.byRevision.get(key) ?? [])

@@ -14,6 +14,7 @@ const FAMILIES = [
     'tutti_step_retries_refused_total',
     'Failures of a step that its budget of retries made final',
   ],
+  ['fell back', 'tutti_step_fallbacks_total', 'Step requests that failed and went to the fallback'],
 ] as const
 
 /** The events that are counted of the requests to a step. */
@@ -59,7 +60,7 @@ export class StepCounts {
 }
 
 function zeros(): Counted['counts'] {
-  return { hedged: 0, 'hedge won': 0, retried: 0, 'retry refused': 0 }
+  return { hedged: 0, 'hedge won': 0, retried: 0, 'retry refused': 0, 'fell back': 0 }
 }
 
 function toLabels({ ensemble, step, model }: StepLabels): MetricSeries['labels'] {

@@ -9,15 +9,18 @@ export interface StepTotals {
   readonly computeSeconds: number
 }
 
-/** Sums up what was counted of each step of an ensemble so far. */
+/** Sums up what was counted of each step of an ensemble so far, over the model of the step and its fallback. */
 export function stepTotals({ steps }: StepHistograms, ensemble: string): readonly StepTotals[] {
-  return steps
-    .filter(({ labels }) => labels.ensemble === ensemble)
-    .map(({ labels: { step }, parts: { queue, transfer, compute } }) => ({
+  const own = steps.filter(({ labels }) => labels.ensemble === ensemble)
+  return [...Map.groupBy(own, ({ labels }) => labels.step)].map(([step, counted]) => {
+    const sum = (valueOf: (one: (typeof counted)[number]) => number): number =>
+      counted.reduce((total, one) => total + valueOf(one), 0)
+    return {
       step,
-      count: compute.count,
-      queueSeconds: queue.sum,
-      transferSeconds: transfer.sum,
-      computeSeconds: compute.sum,
-    }))
+      count: sum(({ parts }) => parts.compute.count),
+      queueSeconds: sum(({ parts }) => parts.queue.sum),
+      transferSeconds: sum(({ parts }) => parts.transfer.sum),
+      computeSeconds: sum(({ parts }) => parts.compute.sum),
+    }
+  })
 }

@@ -1,0 +1,77 @@
+import { isTimeOver } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import type { Callee, OnError } from '@tutti/graph'
+import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import { lookupStep } from '../catalog/catalog.ts'
+import type { ModelCall } from './model-call.ts'
+import type { RequestDependencies } from './request-dependencies.ts'
+import type { StepCall } from './step-call.ts'
+
+/**
+ * Calls another model with the request of a step that has failed for good. A failure of that model is the step's, and its details have
+ * the first one. A request that is cancelled, or whose time is over, gets no fallback.
+ *
+ * @param callFallback - calls the model with which the call is.
+ */
+export function withFallback(
+  onError: OnError | undefined,
+  callFallback: StepCall,
+  next: StepCall,
+): StepCall {
+  if (onError === undefined) return next
+  return (o, call, sink) =>
+    next(o, call, new FallbackCall({ o, call, sink }, onError, callFallback))
+}
+
+interface Asked {
+  readonly o: RequestDependencies
+  readonly call: ModelCall
+  readonly sink: ResponseSink
+}
+
+class FallbackCall implements ResponseSink {
+  readonly #asked: Asked
+  readonly #fallback: Callee
+  readonly #callFallback: StepCall
+
+  constructor(asked: Asked, fallback: Callee, callFallback: StepCall) {
+    this.#asked = asked
+    this.#fallback = fallback
+    this.#callFallback = callFallback
+  }
+
+  send(response: StepResponse): void {
+    this.#asked.sink.send(response)
+  }
+
+  fail(error: ServeError, executed: Executed, times?: StepTimes): void {
+    const { o, call, sink } = this.#asked
+    const { context, target, ensemble, step } = call
+    if (context.signal.aborted || isTimeOver(context, o.clock)) {
+      return sink.fail(error, executed, times)
+    }
+    call.addTimes?.(times)
+    o.metrics.countStep({ ensemble, step, model: target.entry.name }, 'fell back')
+    const last: ResponseSink = {
+      send: (response) => sink.send(response),
+      fail: (second, ...rest) => sink.fail(this.#afterBoth(second, error), ...rest),
+      ready: () => sink.ready?.(),
+    }
+    let fallback: ModelCall
+    try {
+      fallback = { ...call, target: lookupStep(target.catalog, this.#fallback) }
+    } catch (thrown) {
+      return last.fail(ServeError.from(thrown), 'no')
+    }
+    this.#callFallback(o, fallback, last)
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.#asked.sink.ready?.()
+  }
+
+  #afterBoth(second: ServeError, first: ServeError): ServeError {
+    const firstError = `${first.reason}: ${first.message}`
+    return second.withDetails({ model: this.#fallback.model, firstError })
+  }
+}
