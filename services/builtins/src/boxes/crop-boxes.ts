@@ -79,7 +79,8 @@ export const cropBoxes = onnxBuiltin({
     const crops = sampleCrops(graph, { ...corners, widths, width, height: o.height })
     const { datatype } = graph.port('image')
     const filled = o.fit === 'pad' ? fillRight(graph, o, { crops, widths, width }) : crops
-    graph.output('crops', fromFloats(graph, filled, datatype))
+    const planes = fromFloats(graph, filled, datatype)
+    graph.output('crops', graph.op('Transpose', [planes], { perm: [1, 2, 3, 0] }))
     graph.output('widths', graph.cast(widths, 'INT64'))
   },
   arithmetic: [
@@ -158,6 +159,6 @@ function fillRight(
   const end = graph.op('Squeeze', [width])
   const columns = graph.op('Range', [graph.scalar('INT64', 0), end, graph.scalar('INT64', 1)])
   const own = graph.op('Unsqueeze', [graph.cast(widths, 'INT64'), graph.list(1)])
-  const isInside = graph.op('Unsqueeze', [graph.op('Less', [columns, own]), graph.list(1, 3)])
+  const isInside = graph.op('Unsqueeze', [graph.op('Less', [columns, own]), graph.list(1)])
   return graph.op('Where', [isInside, crops, graph.scalar('FP32', fill)])
 }
