@@ -117,6 +117,8 @@ export const REASONS = {
       'This generation is not accepted; `Accepted` says why. Requests get the earlier generation.',
     GatewayApiMissing:
       'The cluster does not have the CRDs of Gateway API. Install them, or use `expose.ingress`.',
+    ConditionInvalid:
+      'A condition (`when`) cannot be evaluated, stands where it cannot be, or `firstOf` names a tensor that it never comes to. The message says which.',
     InvalidSpec: INVALID_SPEC,
     IngressClassNotFound:
       'The cluster has no IngressClass of that name. Change `expose.ingress.className`, or install its controller.',

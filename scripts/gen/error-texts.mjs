@@ -115,6 +115,10 @@ export const ERROR_TEXTS = {
       "The text has the engine's or the model's own words. Runbook: [a model fails](runbooks/TuttiModelFails.md).",
     ENGINE_STOPPED:
       "Try again: the engine is started anew. If it stops again and again, the log has the end of the process's output; memory is the usual cause.",
+    CONDITION_FAILED:
+      'A condition (`when`) of an Ensemble has no value: it reads NaN, an element or a parameter that is not there, divides by zero, or compares values of different types. Change the condition (`"tier" in parameters && …`), or what the model makes.',
+    OUTPUT_ABSENT:
+      'All steps that make an output were skipped. Mark the output `optional: true`, or name another tensor in `firstOf`.',
     RESPONSE_INVALID:
       'Correct the model: what it answers is not what its configuration declares.',
   },

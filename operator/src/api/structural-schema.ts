@@ -68,6 +68,7 @@ function structural(json: unknown, path: string): StructuralSchema {
   for (const key of ['minItems', 'minLength']) if (node[key] === 0) delete node[key]
   if (node['x-kubernetes-int-or-string'] === true) return intOrString(node, path)
   if (isToldByCel(node)) delete node['pattern']
+  if (isScalar(node)) return scalar(node, path)
   if (isNumberOrText(node)) return numberOrText(node, path)
   if (node['x-kubernetes-preserve-unknown-fields'] === true) delete node['additionalProperties']
   for (const key of Object.keys(node)) {
@@ -125,6 +126,28 @@ function intOrString(node: StructuralSchema, path: string): StructuralSchema {
   return { ...rest, ...bounds, anyOf: [{ type: 'integer' }, { type: 'string' }] }
 }
 
+function isScalar({ anyOf, ...node }: StructuralSchema): boolean {
+  return (
+    node['x-kubernetes-preserve-unknown-fields'] === true &&
+    Array.isArray(anyOf) &&
+    anyOf.length === 3
+  )
+}
+
+/** Builds a node without a type, which takes numbers, texts, true and false. Bounds that nothing fits shut out what is else there. */
+function scalar({ anyOf, ...rest }: StructuralSchema, path: string): StructuralSchema {
+  assert(Array.isArray(anyOf), `${path}: a scalar wants three alternatives`)
+  const [number, text, boolean] = anyOf.map((alternative) => asNode(alternative, path))
+  const { type, ...shape } = structural(text, path)
+  const isKnown =
+    number?.['type'] === 'number' && type === 'string' && boolean?.['type'] === 'boolean'
+  assert(isKnown, `${path}: a scalar wants a number, a text and a boolean`)
+  return { ...rest, ...shape, ...NO_OTHER }
+}
+
+/** Shuts out lists and objects. */
+const NO_OTHER = { minItems: 1, maxItems: 0, minProperties: 1, maxProperties: 0 }
+
 function isNumberOrText(node: StructuralSchema): boolean {
   return node['x-kubernetes-preserve-unknown-fields'] === true && node['anyOf'] !== undefined
 }
@@ -142,8 +165,7 @@ function numberOrText({ anyOf, ...rest }: StructuralSchema, path: string): Struc
   )
   const { type, ...shape } = structural(text, path)
   assert(type === 'string', `${path}: a number or text wants a text`)
-  const noOther = { minItems: 1, maxItems: 0, minProperties: 1, maxProperties: 0 }
-  return { ...rest, minimum, maximum, ...shape, ...noOther, not: { enum: [true, false] } }
+  return { ...rest, minimum, maximum, ...shape, ...NO_OTHER, not: { enum: [true, false] } }
 }
 
 function checkBounds(node: StructuralSchema, path: string): void {

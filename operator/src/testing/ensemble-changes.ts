@@ -61,8 +61,97 @@ const READ = {
 const HEDGED = { hedge: { after: '50ms' }, mayRunTwice: true }
 const FALLBACK = { onError: { fallback: { modelRef: { name: 'second' } } } }
 const RETRIED = { retry: { maxRetries: 2, retryOn: ['UNAVAILABLE'] } }
+const ONE = { datatype: 'FP32', value: [1], shape: [1] }
+const WITH_DEFAULT = { inputs: [{ ...input('image'), optional: true, default: ONE }] }
+const WITH_CONSTANT = { steps: [{ ...step('detect', 'first'), constants: { mask: ONE } }] }
+const MAYBE = {
+  maxBatchSize: 0,
+  outputs: [{ name: 'boxes', from: 'detect.boxes', optional: true }],
+}
+
+/** Two steps that may be skipped, one that is not, and one that reads the first tensor of those that there are. */
+const CHOICE = {
+  maxBatchSize: 0,
+  outputs: [
+    { name: 'best', firstOf: ['detect.boxes', 'third.boxes'] },
+    { name: 'text', from: 'read.text' },
+    ...given(['detect.boxes', 'again.boxes']).map((output) => ({ ...output, optional: true })),
+  ],
+  steps: [
+    {
+      name: 'read',
+      modelRef: { name: 'last' },
+      firstOf: { boxes: ['detect.boxes', 'third.boxes'] },
+    },
+    { ...step('detect', 'first'), when: 'true' },
+    { ...step('again', 'second'), when: 'true' },
+    step('third', 'second'),
+  ],
+}
+
+const CHOICES: readonly FieldChange[] = [
+  ...changes(WITH_DEFAULT, [['inputs[].default.value[]', 1, 2]]),
+  ...changes(
+    { inputs: [{ ...input('image'), optional: true, default: { datatype: 'FP32', value: [1] } }] },
+    [['inputs[].default.value', [1], []]],
+  ),
+  change(unaccepted('ShapeMismatch', /default/), ['inputs[].default.shape', [1], []], WITH_DEFAULT),
+  change(
+    unaccepted('InvalidSpec', /got 1 elements, want 2/),
+    ['inputs[].default.shape[]', 1, 2],
+    WITH_DEFAULT,
+  ),
+  change(
+    unaccepted('DatatypeMismatch', /default/),
+    ['inputs[].default.datatype', 'FP32', 'UINT8'],
+    WITH_DEFAULT,
+  ),
+  ...changes(WITH_CONSTANT, [
+    ['steps[].constants{mask}.value[]', 1, 2],
+    ['steps[].constants', { mask: ONE }, {}],
+  ]),
+  ...changes(
+    {
+      steps: [
+        { ...step('detect', 'first'), constants: { mask: { datatype: 'FP32', value: [1] } } },
+      ],
+    },
+    [['steps[].constants{mask}.value', [1], []]],
+  ),
+  change(
+    unaccepted('ShapeMismatch', /constants/),
+    ['steps[].constants{mask}.shape', [1], []],
+    WITH_CONSTANT,
+  ),
+  change(
+    unaccepted('InvalidSpec', /got 1 elements, want 2/),
+    ['steps[].constants{mask}.shape[]', 1, 2],
+    WITH_CONSTANT,
+  ),
+  change(
+    unaccepted('DatatypeMismatch', /constants/),
+    ['steps[].constants{mask}.datatype', 'FP32', 'UINT8'],
+    WITH_CONSTANT,
+  ),
+  ...changes(CHOICE, [
+    ['outputs[].firstOf[]', 'detect.boxes', 'again.boxes'],
+    ['steps[].firstOf{boxes}[]', 'detect.boxes', 'again.boxes'],
+  ]),
+  change(
+    unaccepted('MissingInput', /got no inputs/),
+    ['steps[].firstOf', { boxes: ['detect.boxes', 'third.boxes'] }, {}],
+    CHOICE,
+  ),
+  ...changes({}, [
+    ['outputs[].optional', undefined, true],
+    ['steps[].parameters{tier}', 'gold', 'silver'],
+    ['steps[].parameters', { tier: 'gold' }, {}],
+  ]),
+  ...changes(MAYBE, [['steps[].when', 'true', 'false']]),
+]
 
 const GRAPH: readonly FieldChange[] = [
+  ...CHOICES,
   ...changes({}, [
     ['maxBatchSize', 4, 2],
     ['inputs[].shape[]', -1, 16],

@@ -42,10 +42,13 @@ export function leafOf(path: string): string {
  * @param value - the new value; undefined removes the field.
  */
 export function withField(object: PlainObject, path: string, value: unknown): PlainObject {
-  const [, name = '', kind, key = '', , rest] =
-    /^([^.[{]+)(\[\]|\{([^}]*)\})?(\.(.*))?$/.exec(path) ?? []
-  const deeper = (inner: unknown): unknown =>
-    rest === undefined ? value : withField(Object(inner), rest, value)
+  const [, name = '', kind, key = '', rest = ''] =
+    /^([^.[{]+)(\[\]|\{([^}]*)\})?(.*)$/.exec(path) ?? []
+  const deeper = (inner: unknown): unknown => {
+    if (rest === '') return value
+    if (rest.startsWith('.')) return withField(Object(inner), rest.slice(1), value)
+    return withField({ inner }, `inner${rest}`, value)['inner']
+  }
   const old: unknown = object[name]
   if (old === undefined && value === undefined) return object
   if (kind === undefined) return withMember(object, name, deeper(old))

@@ -1,3 +1,4 @@
+export { Constant } from './ensemble/constant.ts'
 export { EnsembleExpose, type ExposeAuth, type ExposeIdentity } from './ensemble/ensemble-expose.ts'
 export { EnsembleSpec, EnsembleStepSpec } from './ensemble/ensemble-spec.ts'
 export { RETRY_CODES } from './ensemble/step-call.ts'

@@ -1,18 +1,10 @@
-import { createRequire } from 'node:module'
-import type * as Library from '@marcbachmann/cel-js'
 import type { CelValue } from './cel-value.ts'
-
-/*
- * The one file that knows the library. It is loaded for the first program that is evaluated: most processes evaluate none,
- * and it takes 25 ms.
- */
-
-const require = createRequire(import.meta.url)
+import { celLibrary, type Environment, type ParseResult } from './library.ts'
 
 /** An expression of CEL. It is compiled once, at the first evaluation. */
 export class CelProgram {
   readonly #text: string
-  #compiled: Library.ParseResult | undefined
+  #compiled: ParseResult | undefined
 
   constructor(text: string) {
     this.#text = text
@@ -31,13 +23,12 @@ export class CelProgram {
   }
 }
 
-let shared: Library.Environment | undefined
+let shared: Environment | undefined
 
 /** Makes an environment with CEL's functions, and those of Kubernetes' that we use and the library lacks. */
-function environment(): Library.Environment {
+function environment(): Environment {
   if (shared !== undefined) return shared
-  const library: typeof Library = require('@marcbachmann/cel-js')
-  shared = new library.Environment({ unlistedVariablesAreDyn: true })
+  shared = new (celLibrary().Environment)({ unlistedVariablesAreDyn: true })
   shared.registerFunction('list<int>.sum(): int', (list: readonly bigint[]) =>
     list.reduce((sum, one) => sum + one, 0n),
   )

@@ -3,6 +3,7 @@ import {
   type EnsemblePlan,
   modelsOf,
   readConfigGraph,
+  tensorsOf as sourcesOf,
   tensorName,
 } from '@tutti/graph'
 import {
@@ -44,7 +45,9 @@ export function readGraph(o: GraphSource): Graph | undefined {
     const model = plainName(step.model)
     const known = o.known(model)
     const ports = {
-      inputs: step.inputs.map((one) => ({ name: one.name, tensor: tensorName(graph, one.from) })),
+      inputs: step.inputs.flatMap(({ name: input, from }) =>
+        sourcesOf(from).map((tensor) => ({ name: input, tensor: tensorName(graph, tensor) })),
+      ),
       outputs: step.outputs.map((one) => ({ name: one.name, tensor: one.tensor })),
     }
     for (const tensor of tensorsOf([...ports.inputs, ...ports.outputs], known?.config)) {

@@ -127,6 +127,14 @@ export const REASONS = {
   ENGINE_FAILED: { code: 'INTERNAL', meaning: 'the engine failed while it executed' },
   ENGINE_STOPPED: { code: 'UNAVAILABLE', meaning: 'the engine stopped under the request' },
   RESPONSE_INVALID: { code: 'INTERNAL', meaning: "a model's response does not fit its contract" },
+  CONDITION_FAILED: {
+    code: 'FAILED_PRECONDITION',
+    meaning: 'a condition of a graph has no value for what it reads',
+  },
+  OUTPUT_ABSENT: {
+    code: 'FAILED_PRECONDITION',
+    meaning: 'the steps that make a required output were skipped',
+  },
   SERVER_NOT_READY: { code: 'UNAVAILABLE', meaning: 'the server does not take requests yet' },
   SERVER_STOPPING: { code: 'UNAVAILABLE', meaning: 'the server is going away' },
   FLAG_INVALID: { code: 'INVALID_ARGUMENT', meaning: 'a command line flag is refused' },

@@ -66,6 +66,8 @@ export const AcceptedEnsemble = z
     graph: Graph,
     /** Configurations of the models that the ensemble was checked against, by served name. They travel as protobuf JSON. */
     models: ConfigsByName,
+    /** Outputs that responses of those models may lack because steps were skipped; absent for none. */
+    optionalOutputs: z.record(z.string(), z.array(z.string()).readonly()).exactOptional(),
   })
   .check(({ value: { config, graph }, issues }) => {
     if (!isEnsembleConfig(config)) {

@@ -1,3 +1,4 @@
+import { DATATYPES, isDatatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { type Callee, CallRules, fallbackOf } from './call-rules.ts'
 
@@ -8,8 +9,8 @@ import { type Callee, CallRules, fallbackOf } from './call-rules.ts'
 
 const StepIndex = z.int().min(0)
 
-/** Where a value comes from. */
-const Source = z.discriminatedUnion('kind', [
+/** A tensor of the graph. */
+const TensorSource = z.discriminatedUnion('kind', [
   /** An input of the ensemble. */
   z.object({ kind: z.literal('input'), name: z.string() }),
   /** An output of the model that a step runs. */
@@ -17,7 +18,31 @@ const Source = z.discriminatedUnion('kind', [
   /** The name of a tensor that is not there. A graph with one is refused, with all else that is wrong with it. */
   z.object({ kind: z.literal('unknown'), name: z.string() }),
 ])
+export type TensorSource = Readonly<z.infer<typeof TensorSource>>
+
+/** A tensor whose value stands in the graph. The elements were checked against the datatype. */
+const Constant = z.object({
+  datatype: z.enum(Object.keys(DATATYPES).filter(isDatatype)),
+  /** Without a batch dimension. */
+  shape: z.array(z.int().min(0)).readonly(),
+  value: z.array(z.union([z.number(), z.string(), z.boolean()])).readonly(),
+})
+export type Constant = Readonly<z.infer<typeof Constant>>
+
+/** The first of several tensors that is there. */
+const FirstOf = z.object({ kind: z.literal('firstOf'), tensors: z.array(TensorSource).readonly() })
+
+/** Where a value comes from. */
+const Source = z.discriminatedUnion('kind', [
+  TensorSource,
+  FirstOf,
+  z.object({ kind: z.literal('constant'), constant: Constant }),
+])
 export type Source = Readonly<z.infer<typeof Source>>
+
+/** Where the value of an output comes from. */
+const OutputSource = z.discriminatedUnion('kind', [TensorSource, FirstOf])
+export type OutputSource = Readonly<z.infer<typeof OutputSource>>
 
 const GraphStep = z.object({
   /** Name in errors, details and metrics. No two steps of a graph share it. */
@@ -28,6 +53,15 @@ const GraphStep = z.object({
   version: z.int().min(-1),
   /** Inputs of the model that are fed, each once. */
   inputs: z.array(z.object({ name: z.string(), from: Source }).readonly()).readonly(),
+  /** Tensors that `when` reads, by the names that they have in it. */
+  controls: z
+    .array(z.object({ name: z.string(), from: TensorSource }))
+    .readonly()
+    .exactOptional(),
+  /** Condition in CEL. The step is skipped where it is false. */
+  when: z.string().exactOptional(),
+  /** Parameters that the step's requests have beside those of the ensemble's request, which they replace. */
+  parameters: z.record(z.string(), z.union([z.number(), z.string(), z.boolean()])).exactOptional(),
   /** Outputs of the model that are asked for, each once, and the names that their tensors have in texts and in `ensemble_scheduling`. */
   outputs: z.array(z.object({ name: z.string(), tensor: z.string() }).readonly()).readonly(),
   /**
@@ -44,7 +78,20 @@ export const Graph = z
   .object({
     steps: z.array(GraphStep).readonly(),
     /** The values of the ensemble's outputs, in the order of its ModelConfig. */
-    outputs: z.array(z.object({ name: z.string(), from: Source }).readonly()).readonly(),
+    outputs: z
+      .array(
+        z
+          .object({
+            name: z.string(),
+            from: OutputSource,
+            /** Whether a response may lack it. */
+            optional: z.literal(true).exactOptional(),
+          })
+          .readonly(),
+      )
+      .readonly(),
+    /** Values of optional inputs that a request leaves out, by the name of the input. */
+    defaults: z.record(z.string(), Constant).exactOptional(),
     /** Most requests in flight to one step, over all requests of the ensemble; 0 means no bound. */
     maxInFlightPerStep: z.int().min(0),
     /** The longest time for a request, in milliseconds; absent for none. A client's deadline may be sooner. */
@@ -56,34 +103,53 @@ export const Graph = z
     const { steps } = value
     const issue = (path: PropertyKey[], message: string) =>
       issues.push({ code: 'custom', input: value, path, message })
-    for (const [i, { name, inputs, after }] of steps.entries()) {
-      if (steps.findIndex((one) => one.name === name) !== i) {
-        issue(['steps', i, 'name'], `got '${name}' again, want different names`)
+    for (const [i, step] of steps.entries()) {
+      if (steps.findIndex(({ name }) => name === step.name) !== i) {
+        issue(['steps', i, 'name'], `got '${step.name}' again, want different names`)
       }
-      const indexes = [
-        ...after,
-        ...inputs.flatMap(({ from }) => (from.kind === 'made' ? from.step : [])),
-      ]
-      if (indexes.some((step) => step >= steps.length)) {
+      const indexes = [...step.after, ...stepsOf(readsOf(step))]
+      if (indexes.some((index) => index >= steps.length)) {
         issue(['steps', i], `want steps from 0 to ${steps.length - 1}`)
       }
     }
     for (const [i, { from }] of value.outputs.entries()) {
-      if (from.kind !== 'made' || from.step < steps.length) continue
-      issue(
-        ['outputs', i, 'from'],
-        `got step ${from.step}, want steps from 0 to ${steps.length - 1}`,
-      )
+      const wrong = stepsOf(tensorsOf(from)).find((step) => step >= steps.length)
+      if (wrong === undefined) continue
+      issue(['outputs', i, 'from'], `got step ${wrong}, want steps from 0 to ${steps.length - 1}`)
     }
   })
 /** The graph of an ensemble. Immutable. */
 export type Graph = Readonly<z.infer<typeof Graph>>
 
+/** Lists the tensors that a source may take its value from, the preferred one first; none for a constant. */
+export function tensorsOf(source: Source): readonly TensorSource[] {
+  if (source.kind === 'constant') return []
+  return source.kind === 'firstOf' ? source.tensors : [source]
+}
+
+/** Lists the tensors that a step waits for, some of them perhaps several times. */
+export function readsOf({
+  inputs,
+  controls = [],
+}: Pick<GraphStep, 'inputs' | 'controls'>): readonly TensorSource[] {
+  return [...inputs.flatMap(({ from }) => tensorsOf(from)), ...controls.map(({ from }) => from)]
+}
+
+/** Lists the steps that make tensors. */
+export function stepsOf(tensors: readonly TensorSource[]): readonly number[] {
+  return tensors.flatMap((tensor) => (tensor.kind === 'made' ? tensor.step : []))
+}
+
 /** Returns the name of a tensor. Only a tensor that is written onto the name of an input shares it, with that input. */
-export function tensorName({ steps }: Graph, source: Source): string {
+export function tensorName({ steps }: Graph, source: TensorSource): string {
   if (source.kind !== 'made') return source.name
   const made = steps[source.step]?.outputs.find(({ name }) => name === source.output)
   return made?.tensor ?? `${steps[source.step]?.name}.${source.output}`
+}
+
+/** Lists the outputs that a response may lack because steps were skipped. */
+export function optionalOutputsOf({ outputs }: Graph): readonly string[] {
+  return outputs.flatMap(({ name, optional = false }) => (optional ? [name] : []))
 }
 
 /** Lists what a graph may call: the models of its steps, and those of their fallbacks. */

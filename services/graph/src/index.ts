@@ -14,16 +14,20 @@ export {
 } from './call-rules.ts'
 export { ACCEPTED_REASONS, type Problem } from './check/problem.ts'
 export { validateGraph } from './check/validate-graph.ts'
+export { holds } from './conditions.ts'
 export { describeCall } from './describe-call.ts'
 export {
   calleesOf,
   type Graph,
   type GraphStep,
   modelsOf,
+  optionalOutputsOf,
   type Source,
   tensorName,
+  tensorsOf,
 } from './graph.ts'
 export { fromModelConfig } from './import/from-model-config.ts'
+export { constantData, constantOf } from './plan/constants.ts'
 export { orderEnsembles } from './plan/ensemble-order.ts'
 export type { ComposingModel, EnsemblePlan, PlanStep } from './plan/ensemble-plan.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan/plan-ensemble.ts'

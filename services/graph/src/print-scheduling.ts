@@ -1,13 +1,22 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { type Graph, tensorName } from './graph.ts'
+import { type Graph, tensorName, tensorsOf } from './graph.ts'
 
-/** Prints a graph as the `ensemble_scheduling` that clients get, as far as config.pbtxt has words for it. */
+/**
+ * Prints a graph as the `ensemble_scheduling` that clients get, as far as config.pbtxt has words for it: constants are left out, and of
+ * several tensors of which the first counts it names one.
+ */
 export function printScheduling(graph: Graph): NonNullable<ModelConfig['ensemble_scheduling']> {
   return {
     step: graph.steps.map(({ model, version, inputs, outputs }) => ({
       model_name: model,
       model_version: version,
-      input_map: toMap(inputs.map(({ name, from }) => [name, tensorName(graph, from)])),
+      input_map: toMap(
+        inputs.flatMap(({ name, from }) =>
+          tensorsOf(from)
+            .slice(0, 1)
+            .map((tensor): [string, string] => [name, tensorName(graph, tensor)]),
+        ),
+      ),
       output_map: toMap(outputs.map(({ name, tensor }) => [name, tensor])),
       model_namespace: '',
     })),

@@ -5,6 +5,7 @@ export {
   walkBytesTensor,
 } from './bytes-tensor.ts'
 export { ELEMENT_READERS } from './element-readers.ts'
+export { encodeElements, type Scalar } from './element-writers.ts'
 export { endingSink } from './ending-sink.ts'
 export { formatElementCount, formatShape, requestPrefix } from './error-texts.ts'
 export {

@@ -229,7 +229,7 @@ function isSettled(object: Ensemble, newest: Revision | undefined): boolean {
 
 function toAccepted(
   object: Ensemble,
-  { config, graph, models }: Extract<EnsembleCheck, { readonly accepted: true }>,
+  { config, graph, models, optionalOutputs }: Extract<EnsembleCheck, { readonly accepted: true }>,
 ): AcceptedEnsemble {
   const { name, uid, generation = 0 } = object.metadata
   return {
@@ -239,6 +239,7 @@ function toAccepted(
     config,
     graph,
     models: { ...models },
+    ...(optionalOutputs !== undefined && { optionalOutputs: { ...optionalOutputs } }),
   }
 }
 

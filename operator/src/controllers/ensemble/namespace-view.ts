@@ -1,5 +1,11 @@
 import type { NamedResource } from '@tutti/api'
-import { type AcceptedEnsemble, type EnsembleWorld, type KnownModel, modelsOf } from '@tutti/graph'
+import {
+  type AcceptedEnsemble,
+  type EnsembleWorld,
+  type KnownModel,
+  modelsOf,
+  optionalOutputsOf,
+} from '@tutti/graph'
 import type { ControllerRevision, Stored } from '@tutti/kube'
 import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import { acceptedOf, byRevision, isOrphanOf } from '../accepted-revisions.ts'
@@ -113,7 +119,9 @@ export class NamespaceView {
     for (const revision of this.revisionsOf(holder)) {
       const accepted = acceptedOf(revision)
       if (accepted === undefined) continue
-      if (accepted.kind === 'Ensemble') return { config: accepted.config }
+      if (accepted.kind === 'Ensemble') {
+        return { config: accepted.config, optionalOutputs: optionalOutputsOf(accepted.graph) }
+      }
       const { config, versions, mayRunTwice = false } = accepted
       return { config, readyVersions: versions.map(({ version }) => version), mayRunTwice }
     }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MaxBatchSize, ResourceInput, TENSORS } from '../model/model-serving.ts'
-import { cel, listMap, listSet, mapOf, oneOf } from '../schema/cel.ts'
+import { cel, listMap, listSet, mapOf, oneOf, text } from '../schema/cel.ts'
 import {
   Datatype,
   dnsLabel,
@@ -10,25 +10,51 @@ import {
   tensorName,
   whole,
 } from '../schema/fields.ts'
+import { Constant, ParameterValue } from './constant.ts'
 import { EnsembleExpose } from './ensemble-expose.ts'
 import { CALLEE, STEP_CALL } from './step-call.ts'
 
 const MAX_STEPS = 64
 
-const EnsembleOutput = cel(
-  z.strictObject({
-    name: tensorName('Name of the output.'),
-    from: tensorName(
-      'An ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.',
+const EnsembleInput = cel(
+  ResourceInput.extend({
+    default: Constant.optional().describe(
+      'Value of an optional input that a request leaves out. A batch has it in every row.',
     ),
-    datatype: Datatype.optional(),
-    shape: TensorShape.optional(),
   }),
   {
-    rule: 'has(self.datatype) == has(self.shape)',
-    message: 'want datatype and shape, or neither: then they are those of the tensor',
+    rule: '!has(self.default) || (has(self.optional) && self.optional)',
+    message: 'got it for an input that every request has, want optional: true',
+    field: 'default',
   },
 )
+
+/** Several references, of which the first that has a tensor counts. */
+const firstOf = (description: string) =>
+  listSet(tensorName('Reference to a tensor.'), { min: 2, max: 16 }).describe(description)
+
+const EnsembleOutputFields = z.strictObject({
+  name: tensorName('Name of the output.'),
+  from: tensorName(
+    'An ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.',
+  ).optional(),
+  firstOf: firstOf(
+    'References as in `from`: the output is the first of these tensors that is there. Steps that were skipped (`when`) make none.',
+  ).optional(),
+  optional: z
+    .boolean()
+    .optional()
+    .describe(
+      'The response lacks the output where the steps that make it were skipped. Default false: such a request fails.',
+    ),
+  datatype: Datatype.optional(),
+  shape: TensorShape.optional(),
+})
+
+const EnsembleOutput = cel(oneOf(EnsembleOutputFields, 'from', 'firstOf'), {
+  rule: 'has(self.datatype) == has(self.shape)',
+  message: 'want datatype and shape, or neither: then they are those of the tensor',
+})
 
 const tensorMap = (value: string, description: string) =>
   mapOf(tensorName(value), { max: 128, isAtomic: true }).describe(description)
@@ -40,6 +66,21 @@ const EnsembleStepFields = z.strictObject({
     'Reference to the tensor that feeds the input.',
     "Input of the model -> reference to a tensor, in Triton's direction. A reference is an ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.",
   ).optional(),
+  constants: mapOf(Constant, { max: 128, isAtomic: true })
+    .optional()
+    .describe(
+      'Input of the model -> its value in every request. An input of a model that batches has it in every row.',
+    ),
+  firstOf: mapOf(firstOf('References to tensors.'), { max: 128, isAtomic: true })
+    .optional()
+    .describe(
+      'Input of the model -> references as in `inputMap`, of which it gets the first tensor that is there. Steps that were skipped (`when`) make none.',
+    ),
+  parameters: mapOf(ParameterValue, { max: 64, isAtomic: true })
+    .optional()
+    .describe(
+      "Parameters that this step's requests have beside those of the client, which they replace.",
+    ),
   outputMap: tensorMap(
     'Name of the ensemble tensor.',
     "Output of the model -> name of the ensemble tensor that it makes, in Triton's direction. An output that is not named can be read as STEP.OUTPUT.",
@@ -54,14 +95,19 @@ const EnsembleStepFields = z.strictObject({
     .describe(
       'Steps that must end before this one begins, although it reads none of their outputs.',
     ),
+  when: text({ min: 1, max: 2048 })
+    .optional()
+    .describe(
+      'Condition in CEL, over `tensors["STEP.OUTPUT"]` and `parameters["NAME"]`: the step is skipped where it is false. Tensors that a skipped step would make are absent, and so are those of the steps that need them.',
+    ),
   ...STEP_CALL,
 })
 
 export const EnsembleStepSpec = cel(
   oneOf(EnsembleStepFields, 'modelRef', 'ensembleRef'),
   {
-    rule: 'has(self.inputMap) || has(self.inputs)',
-    message: 'want inputMap or inputs: a step reads something',
+    rule: 'has(self.inputMap) || has(self.inputs) || has(self.firstOf)',
+    message: 'want inputMap, inputs or firstOf: a step reads something',
   },
   {
     rule: '!has(self.hedge) || has(self.modelRef)',
@@ -80,7 +126,7 @@ export const EnsembleSpec = z
     maxBatchSize: MaxBatchSize.optional().describe(
       'Largest batch; 0 means that the tensors have no batch dimension. Default 0.',
     ),
-    inputs: listMap(ResourceInput, 'name', TENSORS).describe('Inputs of a request.'),
+    inputs: listMap(EnsembleInput, 'name', TENSORS).describe('Inputs of a request.'),
     outputs: listMap(EnsembleOutput, 'name', TENSORS).describe('Outputs of a response.'),
     steps: listMap(EnsembleStepSpec, 'name', { min: 1, max: MAX_STEPS }).describe(
       'The models that run. Those that do not depend on each other run at the same time.',

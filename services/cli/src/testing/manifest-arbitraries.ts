@@ -176,7 +176,13 @@ const identity = { name: 'i', tokenKey: 'k' }
 const serviceAccount = { name: 's' }
 
 const ENSEMBLE_CHANGES: readonly Manifest[] = [
+  ...[{}, { optional: false }, { datatype: 'INT8' }].map((more) => {
+    return { inputs: [{ ...tensor, ...more, default: { datatype: 'FP32', value: [1] } }] }
+  }),
   { inputs: shapes.inputs },
+  ...[{}, { from: 'a.y', firstOf: ['a.y', 'b.y'] }].map((one) => {
+    return { outputs: [{ name: 'y', ...one }] }
+  }),
   { outputs: [{ name: 'y', from: 'a.y', datatype: 'FP32' }] },
   { outputs: [{ name: 'y', from: 'a.y', datatype: 'FP32', shape: [0] }] },
   ...[

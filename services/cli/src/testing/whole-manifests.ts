@@ -110,9 +110,12 @@ export const WHOLE: readonly Manifest[] = [
   ensembleManifest('whole', {
     modelName: 'E_1',
     maxBatchSize: 4,
-    inputs: [{ ...tensor, name: 'x', optional: true }],
+    inputs: [
+      { ...tensor, name: 'x', optional: true, default: { datatype: 'FP32', value: [1.5, 2] } },
+    ],
     outputs: [
       { name: 'y', from: 'a.y' },
+      { name: 'w', firstOf: ['a.w', 'b.w'], optional: true },
       { name: 'z', from: 'b.o', datatype: 'BYTES', shape: [1] },
     ],
     steps: [
@@ -133,6 +136,14 @@ export const WHOLE: readonly Manifest[] = [
         onError: { fallback: { modelRef: { name: 'm-small', version: 2 }, timeout: '1s' } },
       },
       { name: 'b', ensembleRef: { name: 'f' }, inputs: ['a', 'a.o'], dependsOn: ['a'] },
+      {
+        name: 'c',
+        modelRef: { name: 'm' },
+        firstOf: { i: ['a.o', 'b.o'] },
+        constants: { k: { datatype: 'BYTES', value: ['t', 'u'], shape: [1, 2] } },
+        parameters: { tier: 'gold', n: 3, flag: true },
+        when: 'tensors["a.o"][0] > 0.5',
+      },
     ],
     timeout: '1m30s',
     maxInFlightRequests: 8,

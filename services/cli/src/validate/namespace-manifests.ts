@@ -15,6 +15,7 @@ import {
   type KnownModel,
   modelsOf,
   modelsOfStep,
+  optionalOutputsOf,
   readConfigGraph,
 } from '@tutti/graph'
 import {
@@ -87,7 +88,9 @@ export class NamespaceManifests {
     if (manifest?.kind === 'Ensemble') {
       // An ensemble that contains itself is refused before anything is looked up, so this ends.
       const result = this.check(manifest)
-      return result.accepted ? { config: result.config, readyVersions: [1] } : 'pending'
+      if (!result.accepted) return 'pending'
+      const { config, graph } = result
+      return { config, readyVersions: [1], optionalOutputs: optionalOutputsOf(graph) }
     }
     const config = this.#configOf(name, manifest)
     if (config === undefined) return this.#repository === undefined ? 'absent' : 'unknown'

@@ -39,7 +39,12 @@ const ExplainedStep = z.object({
   stage: z.int().meta({
     description: 'From 1 on. Steps of one stage do not wait for one another.',
   }),
-  reads: readonlyListOf(StepTensor),
+  reads: readonlyListOf(StepTensor).meta({
+    description: 'An input of which the first of several tensors counts has one entry for each.',
+  }),
+  when: z.string().optional().meta({
+    description: 'Condition without which it is skipped.',
+  }),
   makes: readonlyListOf(StepTensor),
   dependsOn: readonlyListOf(z.string()).meta({
     description: 'Steps whose end it waits for, whether or not it reads what they make.',
@@ -115,7 +120,12 @@ export function explainPlan(
     model: step.model,
     version: step.version,
     stage: chains[step.index]?.length ?? 1,
-    reads: step.inputs.map(portOf),
+    reads: step.inputs.flatMap(({ name, tensors }) =>
+      tensors.map((tensor) => portOf({ name, tensor })),
+    ),
+    ...(plan.graph.steps[step.index]?.when !== undefined && {
+      when: plan.graph.steps[step.index]?.when,
+    }),
     makes: step.outputs.map(portOf),
     dependsOn: waitsFor(step).map((other) => plan.steps[other]?.name ?? ''),
     call: describeCall(step.call),

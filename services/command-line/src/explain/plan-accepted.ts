@@ -12,13 +12,15 @@ export function planAccepted({
   config,
   graph,
   models,
-}: Pick<AcceptedEnsemble, 'config' | 'graph' | 'models'>): FoundPlan {
+  optionalOutputs = {},
+}: Pick<AcceptedEnsemble, 'config' | 'graph' | 'models' | 'optionalOutputs'>): FoundPlan {
   const byName = new Map(Object.entries(models))
   // The versions that steps name are known: the Ensemble was checked against them.
   const readyVersions = [1, ...calleesOf(graph).map(({ version }) => version)]
   const lookup = (model: string) => {
     const found = byName.get(model)
-    return found && { config: found, readyVersions }
+    const optional = optionalOutputs[model] ?? []
+    return found && { config: found, readyVersions, optionalOutputs: optional }
   }
   return { plan: planEnsemble({ config, graph, lookup }), modelOf: (model) => byName.get(model) }
 }

@@ -1,5 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
 import { formatShape, fromConfigDatatype } from '@tutti/tensor'
+import type { ConditionFault, Place } from './find-condition-faults.ts'
 import type { StructureFault } from './find-structure-faults.ts'
 import type { TensorDefinition, TensorFault } from './find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from './problem.ts'
@@ -78,6 +79,21 @@ export function describeTensors(
   const verb = at.side === 'input' ? 'takes' : 'makes'
   const message = `'${model.name}' ${verb} ${show(fault.next)}, ${first} is ${show(fault.first)}`
   return { reason, path, message }
+}
+
+/** Says to its author what is wrong with a condition, a constant or an absent tensor. */
+export function describeCondition(
+  { reason, at, got, want }: ConditionFault,
+  words: Words,
+): Problem {
+  return { reason, path: pathOf(at, words), message: `got ${got}, want ${want}` }
+}
+
+function pathOf(at: Place, words: Words): string {
+  if ('step' in at) return `${words.step(at.step)}.${at.field}`
+  return 'output' in at
+    ? `${words.output(at.output)}.${at.field}`
+    : `inputs(${at.input}).${at.field}`
 }
 
 /** Shows a tensor as `FP32[-1,3]`, with the batch dimension if there is one. */

@@ -1,5 +1,5 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { type Graph, tensorName } from '../graph.ts'
+import { type Graph, readsOf, stepsOf, tensorName, tensorsOf } from '../graph.ts'
 import { type Doubts, NO_DOUBTS } from './doubts.ts'
 import type { StepTensor } from './find-tensor-faults.ts'
 import { findStepCycle } from './graph-walks.ts'
@@ -42,7 +42,8 @@ function findStepFaults({ steps }: Graph, { partial, steps: meant }: Doubts): St
   const faults: StructureFault[] = []
   for (const [step, { model, inputs, outputs }] of steps.entries()) {
     if (model === '') faults.push({ kind: 'no model', step })
-    if (inputs.length === 0 && !partial.has(step)) faults.push({ kind: 'no inputs', step })
+    const isFed = inputs.some(({ from }) => from.kind !== 'constant')
+    if (!isFed && !partial.has(step)) faults.push({ kind: 'no inputs', step })
     if (outputs.length === 0 && !meant.has(step)) faults.push({ kind: 'no outputs', step })
     for (const { name, tensor } of outputs) {
       const at: StepTensor = { step, side: 'output', name }
@@ -61,10 +62,10 @@ function findUnread(
   { tensors: meant }: Doubts,
 ): StructureFault[] {
   const { steps, outputs } = graph
-  const read = new Set(
-    steps.flatMap(({ inputs }) => inputs.map(({ from }) => tensorName(graph, from))),
+  const read = new Set(steps.flatMap(readsOf).map((tensor) => tensorName(graph, tensor)))
+  const given = new Set(
+    outputs.flatMap(({ from }) => tensorsOf(from)).map((tensor) => tensorName(graph, tensor)),
   )
-  const given = new Set(outputs.map(({ from }) => tensorName(graph, from)))
   const made = new Map<string, StepTensor>()
   for (const [step, one] of steps.entries()) {
     for (const { name, tensor } of one.outputs) {
@@ -87,10 +88,7 @@ function findUnread(
 /** Finds one cycle after another, until none is left if the first step of each waited for nothing. */
 function findCycles({ steps }: Graph): StructureFault[] {
   const faults: StructureFault[] = []
-  const waits = steps.map(({ inputs, after }): readonly number[] => [
-    ...inputs.flatMap(({ from }) => (from.kind === 'made' ? from.step : [])),
-    ...after,
-  ])
+  const waits = steps.map((step): readonly number[] => [...stepsOf(readsOf(step)), ...step.after])
   for (;;) {
     const cycle = findStepCycle(waits) ?? []
     const [first] = cycle

@@ -1,6 +1,6 @@
 import type { DataType, ModelConfig, ModelInput } from '@tutti/model-config'
 import { type Shape, shapeMatches } from '@tutti/tensor'
-import { type Graph, type GraphStep, tensorName } from '../graph.ts'
+import { type Graph, type GraphStep, tensorName, tensorsOf } from '../graph.ts'
 
 /** The type and shape of an ensemble tensor, as declared by the model that names it first. */
 export interface TensorDefinition {
@@ -93,11 +93,14 @@ function* batchFaults(config: ModelConfig, { model, index }: ComparedStep): Gene
 
 function* inputFaults(o: ComparedStep): Generator<TensorFault> {
   const { step, model, graph } = o
-  const fed = new Map(step.inputs.map(({ name, from }) => [name, from]))
-  const known = [...fed].flatMap(([name, from]): [string, string][] =>
-    from.kind === 'unknown' ? [] : [[name, tensorName(graph, from)]],
-  )
-  const unknown = [...unknownFaults(known, 'input', o)]
+  const fed = new Set(step.inputs.map(({ name }) => name))
+  const known = step.inputs.flatMap(({ name, from }): [string, string[]][] => {
+    const tensors = tensorsOf(from).filter(({ kind }) => kind !== 'unknown')
+    const isKnown = tensors.length > 0 || from.kind === 'constant'
+    return isKnown ? [[name, tensors.map((tensor) => tensorName(graph, tensor))]] : []
+  })
+  const ports = known.map(([name, [tensor = '']]): [string, string] => [name, tensor])
+  const unknown = [...unknownFaults(ports, 'input', o)]
   yield* unknown
   const open = model.input.filter(({ name, optional }) => !optional && !fed.has(name))
   // A name that the model does not know was perhaps meant for an input that is open.
@@ -105,9 +108,9 @@ function* inputFaults(o: ComparedStep): Generator<TensorFault> {
   const tensors = new Map(known)
   for (const declared of model.input) {
     const at = { step: o.index, side: 'input', name: declared.name } as const
-    const tensor = tensors.get(declared.name)
-    if (tensor !== undefined) yield* differenceFaults(o, { at, tensor, declared })
-    else if (isUnfed && !declared.optional && !fed.has(declared.name)) {
+    const read = tensors.get(declared.name)
+    for (const tensor of read ?? []) yield* differenceFaults(o, { at, tensor, declared })
+    if (read === undefined && isUnfed && !declared.optional && !fed.has(declared.name)) {
       yield { kind: 'unfed', model, at, next: define(model, declared) }
     }
   }

@@ -19,6 +19,7 @@ export const ACCEPTED_REASONS = {
   LimitExceeded: 'the ensemble takes larger batches than a model of it',
   DecoupledInvalid: 'responses of decoupled models cannot be brought together',
   CallInvalid: 'a step has a rule for its call that its model cannot have',
+  ConditionInvalid: 'a condition cannot be evaluated, or something waits for what is never absent',
   SchemaPending: 'a model’s signature is not known yet',
 } as const satisfies Record<string, string>
 

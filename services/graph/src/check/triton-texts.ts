@@ -1,7 +1,7 @@
 import { assert } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { formatShape } from '@tutti/tensor'
-import { type Graph, tensorName } from '../graph.ts'
+import { type Graph, tensorName, tensorsOf } from '../graph.ts'
 import type { StructureFault } from './find-structure-faults.ts'
 import type { TensorFault } from './find-tensor-faults.ts'
 
@@ -108,7 +108,8 @@ function namedTensors(graph: Graph): ReadonlyMap<string, NamedTensor> {
   }
   for (const { inputs, outputs } of graph.steps) {
     const written = outputs.map(({ tensor }) => named(tensor))
-    for (const name of new Set(inputs.map(({ from }) => tensorName(graph, from)))) {
+    const fed = inputs.flatMap(({ from }) => tensorsOf(from))
+    for (const name of new Set(fed.map((tensor) => tensorName(graph, tensor)))) {
       const read = named(name)
       for (const tensor of written) {
         tensor.previous.push(read)

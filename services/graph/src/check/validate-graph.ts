@@ -1,6 +1,6 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
-import type { Graph } from '../graph.ts'
+import { type Graph, readsOf, tensorsOf } from '../graph.ts'
 import { findFieldFaults } from './find-field-faults.ts'
 import { findStructureFaults } from './find-structure-faults.ts'
 import { structureText } from './triton-texts.ts'
@@ -22,8 +22,8 @@ export function validateGraph(config: ModelConfig, graph: Graph): void {
 }
 
 function hasUnknownSource({ steps, outputs }: Graph): boolean {
-  const sources = [...steps.flatMap(({ inputs }) => inputs), ...outputs]
-  return sources.some(({ from }) => from.kind === 'unknown')
+  const tensors = [...steps.flatMap(readsOf), ...outputs.flatMap(({ from }) => tensorsOf(from))]
+  return tensors.some(({ kind }) => kind === 'unknown')
 }
 
 function invalid({ name }: ModelConfig, text: string, field?: string): ServeError {

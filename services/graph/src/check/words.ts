@@ -22,6 +22,8 @@ export interface Words {
   tensor(at: StepTensor): string
   /** Path of an input of the ensemble. */
   input(index: number): string
+  /** Path of an output of the ensemble. */
+  output(index: number): string
   /** Words for the place that named a tensor first. */
   definition(tensor: string, first: TensorDefinition): string
   /** Hint behind the text of a tensor that the model lacks: the nearest of `names`, those that it has, or a swap. */

@@ -20,7 +20,7 @@ import {
 } from '@tutti/model-config'
 import { fromConfigDatatype } from '@tutti/tensor'
 import { z } from 'zod'
-import { type Graph, type GraphStep, tensorName } from '../graph.ts'
+import { type Graph, type GraphStep, readsOf, tensorName, tensorsOf } from '../graph.ts'
 import { readConfigGraph } from '../read/read-config.ts'
 import { readValidManifest } from '../read/read-manifest.ts'
 
@@ -110,7 +110,9 @@ function toStep(
     name,
     ...(isEnsemble(model) ? { ensembleRef: ref } : { modelRef: ref }),
     inputMap: Object.fromEntries(
-      inputs.map(({ name: input, from }) => [input, tensorName(graph, from)]),
+      inputs.flatMap(({ name: input, from }) =>
+        tensorsOf(from).map((tensor) => [input, tensorName(graph, tensor)]),
+      ),
     ),
     outputMap: Object.fromEntries(outputs.map(({ name: output, tensor }) => [output, tensor])),
   }
@@ -120,9 +122,9 @@ function toStep(
 function nameSteps({ input }: ModelConfig, graph: Graph): readonly string[] {
   const tensors = [
     ...input.map(({ name }) => name),
-    ...graph.steps.flatMap(({ inputs, outputs }) => [
-      ...inputs.map(({ from }) => tensorName(graph, from)),
-      ...outputs.map(({ tensor }) => tensor),
+    ...graph.steps.flatMap((step) => [
+      ...readsOf(step).map((tensor) => tensorName(graph, tensor)),
+      ...step.outputs.map(({ tensor }) => tensor),
     ]),
   ]
   const prefixes = tensors.filter((name) => name.includes('.')).map((name) => name.split('.', 1)[0])

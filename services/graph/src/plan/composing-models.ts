@@ -1,10 +1,17 @@
 import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import type { ConfigOfStep } from '../check/find-tensor-faults.ts'
-import { calleesOf, type Graph, modelsOf } from '../graph.ts'
+import { calleesOf, type Graph, type GraphStep, modelsOf } from '../graph.ts'
 import type { ComposingModel } from './ensemble-plan.ts'
 
 export type LookupModel = (modelName: string) => ComposingModel | undefined
+
+/** The models that an ensemble composes. */
+export interface ComposingModels {
+  readonly configOf: ConfigOfStep
+  /** Lists the outputs that responses of a step may lack because steps of its own ensemble were skipped. */
+  readonly optionalOutputsOf: (step: Pick<GraphStep, 'model'>) => readonly string[]
+}
 
 /**
  * Finds the completed configuration of every model that the ensemble composes.
@@ -16,7 +23,7 @@ export function resolveComposingModels(
   config: Pick<ModelConfig, 'name'>,
   graph: Graph,
   lookup: LookupModel,
-): ConfigOfStep {
+): ComposingModels {
   const found = modelsOf(graph).map((name) => ({ name, model: lookup(name) }))
   const missing = found.flatMap(({ name, model }) => (model === undefined ? name : []))
   if (missing.length > 0) {
@@ -31,7 +38,11 @@ export function resolveComposingModels(
       model ? [[name, usableConfig({ config, graph }, name, model)]] : [],
     ),
   )
-  return ({ model: name, version }) => models.get(name)?.configs?.get(version) ?? latest.get(name)
+  return {
+    configOf: ({ model: name, version }) =>
+      models.get(name)?.configs?.get(version) ?? latest.get(name),
+    optionalOutputsOf: ({ model: name }) => models.get(name)?.optionalOutputs ?? [],
+  }
 }
 
 function usableConfig(

@@ -25,27 +25,28 @@ export function labelTensors(o: UnlabelledPlan): readonly (number | undefined)[]
     step === undefined ? 0 : undefined,
   )
   settle(new Set(o.steps), (step) => {
-    if (step.inputs.some(({ tensor }) => labels[tensor] === undefined)) return false
-    const label = commonLabel(step.inputs, labels)
+    if (step.reads.some((tensor) => labels[tensor] === undefined)) return false
+    const label = commonLabel(step.reads, labels)
     if (label === undefined) {
-      const meeting = `step '${step.name}' reads ${describeReads(o, step.inputs, labels)}`
+      const meeting = `step '${step.name}' reads ${describeReads(o, step.reads, labels)}`
       throw mixed(o.config, { model: meetingModel(o, step), meeting })
     }
     for (const { tensor } of step.outputs) labels[tensor] = step.decoupled ? step.index + 1 : label
     return true
   })
-  if (commonLabel(o.outputs, labels) === undefined) {
-    const meeting = `the outputs are ${describeReads(o, o.outputs, labels)}`
+  const given = o.outputs.flatMap(({ tensors }) => tensors)
+  if (commonLabel(given, labels) === undefined) {
+    const meeting = `the outputs are ${describeReads(o, given, labels)}`
     throw mixed(o.config, { model: o.config.name, meeting })
   }
   return labels
 }
 
 function commonLabel(
-  uses: readonly { readonly tensor: number }[],
+  tensors: readonly number[],
   labels: readonly (number | undefined)[],
 ): number | undefined {
-  const [label = 0, ...others] = new Set(uses.map(({ tensor }) => labels[tensor]))
+  const [label = 0, ...others] = new Set(tensors.map((tensor) => labels[tensor]))
   return others.length === 0 ? label : undefined
 }
 
@@ -61,10 +62,10 @@ function meetingModel(
 /** Describes one tensor of each label, and the model by which it is counted. */
 function describeReads(
   { tensors, steps }: UnlabelledPlan,
-  uses: readonly { readonly tensor: number }[],
+  read: readonly number[],
   labels: readonly (number | undefined)[],
 ): string {
-  const byLabel = new Map(uses.map(({ tensor }) => [labels[tensor] ?? 0, tensors[tensor]?.name]))
+  const byLabel = new Map(read.map((tensor) => [labels[tensor] ?? 0, tensors[tensor]?.name]))
   const texts = [...byLabel].map(([label, tensor]) => {
     const each = label === 0 ? 'request' : `response of step '${steps[label - 1]?.name}'`
     return `'${tensor}' once for each ${each}`

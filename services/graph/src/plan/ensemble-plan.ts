@@ -1,6 +1,7 @@
 import type { ModelConfig } from '@tutti/model-config'
-import type { Shape } from '@tutti/tensor'
+import type { Parameters, Shape, TensorValue } from '@tutti/tensor'
 import type { CallRules } from '../call-rules.ts'
+import type { StepCondition } from '../conditions.ts'
 import type { Graph } from '../graph.ts'
 
 /** A model that an ensemble composes, as far as planning needs to know it. */
@@ -10,6 +11,8 @@ export interface ComposingModel {
   /** Completed configurations by version: those of versions that steps name, if they differ from `config`. */
   readonly configs?: ReadonlyMap<number, ModelConfig>
   readonly readyVersions: readonly number[]
+  /** Outputs that an ensemble's response may lack because steps were skipped; absent for none. */
+  readonly optionalOutputs?: readonly string[]
   /** Reason why no version is READY, e.g. `version 1 is at UNAVAILABLE state: Internal: ...;`. */
   readonly versionError?: string
   /** Reason why the model's own configuration was refused. */
@@ -23,7 +26,12 @@ interface PlanStepOutput {
   readonly tensor: number
 }
 
-interface PlanStepInput extends PlanStepOutput {
+export interface PlanStepInput {
+  readonly name: string
+  /** Indexes into `EnsemblePlan.tensors`, the preferred one first: several for `firstOf`, none for a constant. */
+  readonly tensors: readonly number[]
+  /** Index into `EnsemblePlan.constants`; absent for tensors. */
+  readonly constant?: number
   /** Shape that the model declares, without a batch dimension. */
   readonly dims: Shape
   readonly optional: boolean
@@ -42,6 +50,14 @@ export interface PlanStep {
   readonly decoupled: boolean
   readonly inputs: readonly PlanStepInput[]
   readonly outputs: readonly PlanStepOutput[]
+  /** Tensors that the condition reads, by the names that they have there. */
+  readonly controls: readonly PlanStepOutput[]
+  /** Condition of the step; undefined for a step that is never skipped by itself. */
+  readonly when: StepCondition | undefined
+  /** Parameters of the step's requests beside those of the ensemble's; undefined for none. */
+  readonly parameters: Parameters | undefined
+  /** Outputs that the step may withhold because steps of its own ensemble were skipped. */
+  readonly optionalOutputs: ReadonlySet<string>
   /** Indexes of the tensors that the step reads, each once. */
   readonly reads: readonly number[]
   /** All keys of the output map. The step requests all of them, as in Triton, even if one is not needed. */
@@ -71,12 +87,15 @@ export interface PlanTensor {
 /** A declared input or output of the ensemble. */
 export interface PlanEnsembleTensor {
   readonly name: string
-  /** Index into `EnsemblePlan.tensors`. */
-  readonly tensor: number
+  /** Indexes into `EnsemblePlan.tensors`, the preferred one first: several for an output of `firstOf`. */
+  readonly tensors: readonly number[]
+  /** Index into `EnsemblePlan.constants` of the value that an input has which a request leaves out; absent for none. */
+  readonly default?: number
   /** Shape that the client sees, without a batch dimension. */
   readonly dims: Shape
   /** Shape that the steps see; undefined if it is `dims`. */
   readonly reshape: Shape | undefined
+  /** Whether a request, or a response, may lack it. */
   readonly optional: boolean
 }
 
@@ -108,6 +127,8 @@ export interface EnsemblePlan {
   readonly decoupled: boolean
   readonly steps: readonly PlanStep[]
   readonly tensors: readonly PlanTensor[]
+  /** Values of constants and defaults, which runs know by the references -1, -2 and so on. */
+  readonly constants: readonly TensorValue[]
   readonly inputs: readonly PlanEnsembleTensor[]
   readonly outputs: readonly PlanEnsembleTensor[]
   /** The part that a request for all outputs executes. */

@@ -280,14 +280,14 @@ await t.test('a plan says who makes and who reads each tensor', async (t) => {
     { index: 0, name: 'M#0', model: 'M', version: 7, isBatched: true, label: 0 },
     { index: 1, name: 'M#1', model: 'M', version: -1, decoupled: false },
   ])
-  t.same(steps[1]?.inputs, [{ name: 'a', tensor: 1, dims: [4], optional: false }])
+  t.same(steps[1]?.inputs, [{ name: 'a', tensors: [1], dims: [4], optional: false }])
   t.same(tensors, [
     { name: 'x', step: undefined, label: 0 },
     { name: 'mid', step: 0, label: 0 },
     { name: 'y', step: 1, label: 0 },
   ])
-  t.match(inputs, [{ name: 'x', tensor: 0, dims: [4], optional: false }])
-  t.match(outputs, [{ name: 'y', tensor: 2, dims: [4], optional: false }])
+  t.match(inputs, [{ name: 'x', tensors: [0], dims: [4], optional: false }])
+  t.match(outputs, [{ name: 'y', tensors: [2], dims: [4], optional: false }])
 })
 
 await t.test('a model that occurs once gives its step the name', async (t) => {

@@ -6,16 +6,30 @@ import {
   type ModelOutput,
   responseCacheFault,
 } from '@tutti/model-config'
+import type { Parameter, Parameters } from '@tutti/tensor'
 import type { CallRules } from '../call-rules.ts'
 import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
-import { type ConfigOfStep, findTensorFaults } from '../check/find-tensor-faults.ts'
+import { datatypesOf, describePlace, findConditionFaults } from '../check/find-condition-faults.ts'
+import {
+  type ConfigOfStep,
+  findTensorFaults,
+  type TensorDefinitions,
+} from '../check/find-tensor-faults.ts'
 import { tensorText } from '../check/triton-texts.ts'
 import { validateGraph } from '../check/validate-graph.ts'
-import type { Graph, GraphStep, Source } from '../graph.ts'
+import { compileCondition } from '../conditions.ts'
+import { type Graph, type GraphStep, readsOf, type TensorSource, tensorsOf } from '../graph.ts'
 import { type LookupModel, resolveComposingModels } from './composing-models.ts'
+import { ConstantTable } from './constants.ts'
 import { labelTensors } from './decouple-labels.ts'
-import type { EnsemblePlan, PlanEnsembleTensor, PlanStep, PlanTensor } from './ensemble-plan.ts'
+import type {
+  EnsemblePlan,
+  PlanEnsembleTensor,
+  PlanStep,
+  PlanStepInput,
+  PlanTensor,
+} from './ensemble-plan.ts'
 import { runGraph } from './run-graph.ts'
 import { checkDependencies } from './step-dependencies.ts'
 
@@ -34,7 +48,7 @@ export function planEnsemble(o: {
 }): EnsemblePlan {
   const { config, graph } = o
   validateGraph(config, graph)
-  const configOf = resolveComposingModels(config, graph, o.lookup)
+  const { configOf, optionalOutputsOf } = resolveComposingModels(config, graph, o.lookup)
   const { definitions, faults } = findTensorFaults({
     config,
     graph: addFallbacks(graph, configOf).graph,
@@ -44,20 +58,30 @@ export function planEnsemble(o: {
   if (fault !== undefined) {
     throw invalid(config, tensorText(config, fault), { model: fault.model.name })
   }
+  const [beyond] = findConditionFaults({ config, graph, configOf, definitions, optionalOutputsOf })
+  if (beyond !== undefined) {
+    const text = `in ensemble ${config.name}, ${describePlace(graph, beyond.at)}: got ${beyond.got}, want ${beyond.want}`
+    throw invalid(config, text)
+  }
   const table = new TensorTable(config, graph)
+  const constants = new ConstantTable()
   const drafts = graph.steps.map((step, index) => ({
-    ...draftStep(step, index, { config, configOf, table }),
+    ...draftStep(step, index, { config, configOf, table, constants }),
+    when: conditionOf(graph, step, definitions),
+    optionalOutputs: new Set(optionalOutputsOf(step)),
     index,
   }))
   checkDependencies(config.name, graph, drafts)
-  const outputs = config.output.map((output, i) => {
-    const from = graph.outputs[i]?.from
-    assert(from !== undefined, `the graph of ${config.name} has no output ${output.name}`)
-    return ensembleTensor(output, table.indexOf(from))
-  })
+  const outputs = planOutputs(config, graph, table)
   const labels = labelTensors({ config, definitions, tensors: table.all, steps: drafts, outputs })
   const steps = drafts.map((draft) => ({ ...draft, label: labels[draft.reads[0] ?? -1] ?? 0 }))
   const tensors = table.all.map((tensor, i) => ({ ...tensor, label: labels[i] ?? 0 }))
+  const inputs = config.input.map((input): PlanEnsembleTensor => {
+    const tensor = table.indexOf({ kind: 'input', name: input.name })
+    const value = graph.defaults?.[input.name]
+    const byDefault = value === undefined ? {} : { default: constants.add(value) }
+    return { ...ensembleTensor(input, [tensor]), optional: input.optional, ...byDefault }
+  })
   const decoupled = steps.some((step) => step.decoupled)
   if (decoupled && config.response_cache?.enable === true) {
     throw invalid(config, responseCacheFault(config.name, "'decoupled' transaction policy"))
@@ -70,12 +94,24 @@ export function planEnsemble(o: {
     decoupled,
     steps,
     tensors,
-    inputs: config.input.map((input) => {
-      return ensembleTensor(input, table.indexOf({ kind: 'input', name: input.name }))
-    }),
+    constants: constants.all,
+    inputs,
     outputs,
     whole: runGraph({ steps, tensors }, outputs),
   }
+}
+
+function planOutputs(
+  config: ModelConfig,
+  graph: Graph,
+  table: TensorTable,
+): readonly PlanEnsembleTensor[] {
+  return config.output.map((output, i) => {
+    const { from, optional = false } = graph.outputs[i] ?? {}
+    assert(from !== undefined, `the graph of ${config.name} has no output ${output.name}`)
+    const tensors = tensorsOf(from).map((tensor) => table.indexOf(tensor))
+    return { ...ensembleTensor(output, tensors), optional }
+  })
 }
 
 /** Returns the configuration of an ensemble that clients get. `decoupled` is computed, whatever was written. */
@@ -102,7 +138,7 @@ class TensorTable {
     )
   }
 
-  indexOf(source: Source): number {
+  indexOf(source: TensorSource): number {
     const index =
       source.kind === 'made'
         ? this.#made[source.step]?.get(source.output)
@@ -121,16 +157,19 @@ function draftStep(
     readonly config: ModelConfig
     readonly configOf: ConfigOfStep
     readonly table: TensorTable
+    readonly constants: ConstantTable
   },
-): Omit<PlanStep, 'label' | 'index'> {
-  const { config, configOf, table } = o
+): Omit<PlanStep, 'label' | 'index' | 'when' | 'optionalOutputs'> {
+  const { config, configOf, table, constants } = o
   const model = configOf(step)
   assert(model !== undefined, `model ${step.model} was not looked up`)
-  const inputs = step.inputs.map(({ name, from }) => {
+  const inputs = step.inputs.map(({ name, from }): PlanStepInput => {
     const declared = model.input.find((input) => input.name === name)
     assert(declared !== undefined, `model ${model.name} has no input ${name}`)
     const { dims, optional } = declared
-    return { name, tensor: table.indexOf(from), dims, optional }
+    const tensors = tensorsOf(from).map((tensor) => table.indexOf(tensor))
+    const constant = from.kind === 'constant' ? { constant: constants.add(from.constant) } : {}
+    return { name, tensors, ...constant, dims, optional }
   })
   const [fault] = findCallFaults(step.call, model, fallbackConfig(step, configOf))
   if (fault !== undefined) {
@@ -146,17 +185,46 @@ function draftStep(
     outputs: step.outputs.map(({ name }) => {
       return { name, tensor: table.indexOf({ kind: 'made', step: index, output: name }) }
     }),
-    reads: [...new Set(inputs.map((input) => input.tensor))],
+    controls: (step.controls ?? []).map(({ name, from }) => ({
+      name,
+      tensor: table.indexOf(from),
+    })),
+    parameters: step.parameters && toParameters(step.parameters),
+    reads: [...new Set(readsOf(step).map((tensor) => table.indexOf(tensor)))],
     outputNames: step.outputs.map(({ name }) => name),
     dependsOn: step.after,
     call: step.call ?? NO_RULES,
   }
 }
 
-function ensembleTensor(declared: ModelInput | ModelOutput, tensor: number): PlanEnsembleTensor {
-  const { name, dims, reshape } = declared
-  const optional = 'optional' in declared && declared.optional
-  return { name, tensor, dims, reshape: reshape?.shape, optional }
+/** @throws Error for a condition that does not compile, which the checker has refused. */
+function conditionOf(
+  graph: Graph,
+  { when, controls = [] }: GraphStep,
+  definitions: TensorDefinitions,
+): PlanStep['when'] {
+  return when === undefined
+    ? undefined
+    : compileCondition(when, datatypesOf(graph, controls, definitions))
+}
+
+/** Converts parameters: whole numbers to int64, other numbers to double. */
+function toParameters(values: NonNullable<GraphStep['parameters']>): Parameters {
+  return new Map(
+    Object.entries(values).map(([name, value]): [string, Parameter] => {
+      if (typeof value === 'string') return [name, { kind: 'string', value }]
+      if (typeof value === 'boolean') return [name, { kind: 'bool', value }]
+      if (Number.isSafeInteger(value)) return [name, { kind: 'int64', value: BigInt(value) }]
+      return [name, { kind: 'double', value }]
+    }),
+  )
+}
+
+function ensembleTensor(
+  { name, dims, reshape }: ModelInput | ModelOutput,
+  tensors: readonly number[],
+): Omit<PlanEnsembleTensor, 'optional'> {
+  return { name, tensors, dims, reshape: reshape?.shape }
 }
 
 function invalid(

@@ -25,8 +25,8 @@ export function runGraph(
   outputs: readonly PlanEnsembleTensor[],
 ): RunGraph {
   const needed = neededSteps(plan, outputs)
-  const given = new Set(outputs.map((output) => output.tensor))
-  const outputLabel = plan.tensors[outputs[0]?.tensor ?? -1]?.label ?? 0
+  const given = new Set(outputs.flatMap(({ tensors }) => tensors))
+  const outputLabel = plan.tensors[outputs[0]?.tensors[0] ?? -1]?.label ?? 0
   const steps = plan.steps.filter((step) => needed.has(step.index))
   const consumers = plan.tensors.map((_, tensor) =>
     steps.filter((step) => step.reads.includes(tensor)).map((step) => step.index),
@@ -57,7 +57,7 @@ function neededSteps(
   outputs: readonly PlanEnsembleTensor[],
 ): ReadonlySet<number> {
   const steps = new Set<number>()
-  const tensors = new Set(outputs.map((output) => output.tensor))
+  const tensors = new Set(outputs.flatMap((output) => output.tensors))
   for (const tensor of tensors) {
     const step = plan.tensors[tensor]?.step
     if (step === undefined) continue

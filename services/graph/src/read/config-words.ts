@@ -44,6 +44,10 @@ export class ConfigWords implements Words {
     return `input[${index}].name`
   }
 
+  output(index: number): string {
+    return `output[${index}]`
+  }
+
   definition(tensor: string, { at }: TensorDefinition): string {
     if (at !== undefined) return `'${tensor}' of ${this.tensor(at)}`
     const isInput = this.#config.input.some(({ name }) => name === tensor)

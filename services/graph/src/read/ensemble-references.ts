@@ -1,10 +1,10 @@
 import type { EnsembleSpec } from '@tutti/api'
 import { nearestName } from '@tutti/errors'
 import { type AcceptedReason, hintOf } from '../check/problem.ts'
-import type { Source } from '../graph.ts'
+import type { TensorSource } from '../graph.ts'
 
 /** A source that is known. */
-export type KnownSource = Exclude<Source, { readonly kind: 'unknown' }>
+export type KnownSource = Exclude<TensorSource, { readonly kind: 'unknown' }>
 
 /** Takes a problem of a reference, which is then left out. */
 export type Report = (reason: AcceptedReason, path: string, message: string) => void

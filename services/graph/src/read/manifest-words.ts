@@ -3,7 +3,7 @@ import type { StepTensor, TensorDefinition } from '../check/find-tensor-faults.t
 import { hintOf } from '../check/problem.ts'
 import type { Words } from '../check/words.ts'
 import { sourceKeyOf, stepPath } from './ensemble-references.ts'
-import type { ResolvedSpec } from './resolve-references.ts'
+import { allReads, type ResolvedSpec } from './resolve-references.ts'
 
 /** The words of an Ensemble manifest. */
 export class ManifestWords implements Words {
@@ -53,19 +53,23 @@ export class ManifestWords implements Words {
 
   /** An output stands in the outputMap of the step that makes it, else where it is read first. */
   tensor({ step, side, name }: StepTensor): string {
-    const { reads, outputs, declared } = this.#resolved
+    const { inputs, declared } = this.#resolved
     // A fallback has the tensors of its step, and does not name them.
     if (this.#isFallback) return this.model(step)
     const stepAt = this.step(step)
-    if (side === 'input') return reads[step]?.get(name)?.path ?? stepAt
+    if (side === 'input') return inputs[step]?.get(name)?.path ?? stepAt
     if (declared[step]?.has(name) === true) return `${stepAt}.outputMap[${name}]`
     const key = sourceKeyOf({ kind: 'made', step, output: name })
-    const all = [...reads.flatMap((fed) => [...fed.values()]), ...outputs]
-    return all.find((read) => read && sourceKeyOf(read.source) === key)?.path ?? stepAt
+    const read = allReads(this.#resolved).find(({ source }) => sourceKeyOf(source) === key)
+    return read?.path ?? stepAt
   }
 
   input(index: number): string {
     return `inputs[${index}](${this.#config.input[index]?.name})`
+  }
+
+  output(index: number): string {
+    return `outputs[${index}](${this.#config.output[index]?.name})`
   }
 
   definition(tensor: string, { at }: TensorDefinition): string {

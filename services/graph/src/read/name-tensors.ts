@@ -1,5 +1,5 @@
 import { type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
-import type { GraphRead, ResolvedSpec } from './resolve-references.ts'
+import { allReads, type GraphRead, type ResolvedSpec, stepReads } from './resolve-references.ts'
 
 /** The names of tensors, by `sourceKeyOf` of their source. A tensor that nothing reads has no name. */
 export type TensorNames = ReadonlyMap<string, string>
@@ -15,9 +15,12 @@ export function nameTensors(resolved: ResolvedSpec, report: Report): TensorNames
   const names = new Map<string, string>(
     spec.inputs.map(({ name }) => [sourceKeyOf({ kind: 'input', name }), name]),
   )
-  for (const [i, read] of resolved.outputs.entries()) {
-    const problem = read && nameOutput(names, read, spec.outputs[i]?.name ?? '')
-    if (problem !== undefined) report('OutputInvalid', read?.path ?? '', problem)
+  for (const [i, output] of resolved.outputs.entries()) {
+    // One of several tensors keeps its own name.
+    const [read, another] = output?.reads ?? []
+    if (read === undefined || another !== undefined) continue
+    const problem = nameOutput(names, read, spec.outputs[i]?.name ?? '')
+    if (problem !== undefined) report('OutputInvalid', read.path, problem)
   }
   nameIntermediates(resolved, names)
   checkInputNames({ resolved, names, report })
@@ -42,11 +45,11 @@ function nameOutput(
   return undefined
 }
 
-function nameIntermediates({ spec, reads, declared }: ResolvedSpec, names: Map<string, string>) {
+function nameIntermediates(resolved: ResolvedSpec, names: Map<string, string>) {
+  const { spec, declared } = resolved
   const taken = new Set(names.values())
   const open = new Map<string, string>()
-  for (const read of reads.flatMap((step) => [...step.values()])) {
-    const { source } = read
+  for (const { source } of allReads(resolved)) {
     if (source.kind === 'input' || names.has(sourceKeyOf(source))) continue
     const { step, output } = source
     open.set(
@@ -71,10 +74,10 @@ function checkInputNames(o: {
   readonly names: TensorNames
   readonly report: Report
 }): void {
-  const { spec, reads } = o.resolved
+  const { spec } = o.resolved
   const inputs = new Set(spec.inputs.map((input) => input.name))
-  for (const [index, step] of reads.entries()) {
-    for (const { source, path } of step.values()) {
+  for (const index of spec.steps.keys()) {
+    for (const { source, path } of stepReads(o.resolved, index)) {
       const name = o.names.get(sourceKeyOf(source)) ?? ''
       if (source.kind === 'input' || !inputs.has(name)) continue
       const problem = `what ${stepPath(spec, source.step)} makes has the name of the input '${name}', so that ${stepPath(spec, index)} cannot read it; want another name`

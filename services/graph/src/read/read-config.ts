@@ -1,5 +1,5 @@
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
-import type { Graph, GraphStep, Source } from '../graph.ts'
+import type { Graph, GraphStep, TensorSource } from '../graph.ts'
 
 /**
  * Reads the graph of an ensemble's config.pbtxt. What a step writes onto the name of an ensemble input is a tensor of its own:
@@ -33,7 +33,7 @@ export function readConfigGraph(config: ModelConfig): Graph {
 /** Finds the tensors of a config.pbtxt by their names. */
 class TensorSources {
   readonly #inputs: ReadonlySet<string>
-  readonly #made = new Map<string, Source>()
+  readonly #made = new Map<string, TensorSource>()
 
   constructor({ input }: ModelConfig, steps: readonly EnsembleStep[]) {
     this.#inputs = new Set(input.map(({ name }) => name))
@@ -45,12 +45,12 @@ class TensorSources {
   }
 
   /** Finds what a step gets that reads a name. */
-  read(name: string): Source {
+  read(name: string): TensorSource {
     return this.#inputs.has(name) ? { kind: 'input', name } : this.written(name)
   }
 
   /** Finds what a step wrote onto a name; the ensemble input itself if no step did. */
-  written(name: string): Source {
+  written(name: string): TensorSource {
     const made = this.#made.get(name)
     if (made !== undefined) return made
     return { kind: this.#inputs.has(name) ? 'input' : 'unknown', name }

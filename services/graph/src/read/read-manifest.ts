@@ -6,7 +6,7 @@ import type { Doubts } from '../check/doubts.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
 import { type Problem, toRefusal } from '../check/problem.ts'
 import type { Words } from '../check/words.ts'
-import type { Graph, GraphStep, Source } from '../graph.ts'
+import type { Graph, GraphStep, OutputSource } from '../graph.ts'
 import { printScheduling } from '../print-scheduling.ts'
 import { type KnownSource, type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
 import { ManifestWords } from './manifest-words.ts'
@@ -17,6 +17,7 @@ import {
   modelOfStep,
   type ResolvedSpec,
   resolveReferences,
+  toConstant,
 } from './resolve-references.ts'
 
 /** An Ensemble as it was read. What has a problem is left out of the graph. */
@@ -95,29 +96,46 @@ export function readValidManifest(
 }
 
 function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
-  const { spec, reads, outputs, dependsOn } = resolved
+  const { spec, inputs, controls, outputs, dependsOn } = resolved
   const { timeout, maxInFlightRequests } = spec
   return {
     steps: spec.steps.map((step, index): GraphStep => {
       const call = readCall(step)
+      const { when, parameters } = step
       return {
         name: step.name,
         model: modelOfStep(step),
         version: step.modelRef?.version ?? -1,
-        inputs: [...(reads[index] ?? [])].map(([name, { source: from }]) => ({ name, from })),
+        inputs: [...(inputs[index] ?? [])].map(([name, { from }]) => ({ name, from })),
+        ...(when !== undefined && {
+          when,
+          controls: [...(controls[index] ?? [])].map(([name, { source: from }]) => ({
+            name,
+            from,
+          })),
+        }),
+        ...(parameters !== undefined && { parameters }),
         outputs: outputsOf(resolved, names, index),
         after: [...new Set(dependsOn[index])],
         ...(call !== undefined && { call }),
       }
     }),
-    outputs: spec.outputs.map(({ name, from }, i) => {
-      const source: Source = outputs[i]?.source ?? { kind: 'unknown', name: from }
-      return { name, from: source }
+    outputs: spec.outputs.map(({ name, from = '', optional = false }, i) => {
+      const source: OutputSource = outputs[i]?.from ?? { kind: 'unknown', name: from }
+      return { name, from: source, ...(optional && { optional }) }
     }),
+    ...defaultsOf(spec),
     maxInFlightPerStep: 0,
     ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
     ...(maxInFlightRequests !== undefined && { maxInFlightRequests }),
   }
+}
+
+function defaultsOf({ inputs }: EnsembleSpec): Pick<Graph, 'defaults'> {
+  const defaults = inputs.flatMap(({ name, default: value }) =>
+    value === undefined ? [] : [[name, toConstant(value)] as const],
+  )
+  return defaults.length === 0 ? {} : { defaults: Object.fromEntries(defaults) }
 }
 
 /** Lists named outputs in the order of `outputMap`, then those that only references name. No request asks for the others. */
@@ -150,7 +168,7 @@ function unusedOutputs({ spec, declared }: ResolvedSpec, names: TensorNames): re
 
 /** Infers the type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
 function inferOutput({ spec, outputs }: ResolvedSpec, index: number, findModel: FindModel) {
-  const source = outputs[index]?.source
+  const source = outputs[index]?.reads[0]?.source
   const input = source?.kind === 'input' && spec.inputs.find(({ name }) => name === source.name)
   const { datatype, shape } = { ...input, ...spec.outputs[index] }
   if (datatype !== undefined) return { data_type: DATATYPES[datatype].config, dims: shape }

@@ -1,6 +1,8 @@
-import type { EnsembleSpec } from '@tutti/api'
+import type { EnsembleSpec, Constant as ManifestConstant } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import { hintOf } from '../check/problem.ts'
+import { tensorsOfCondition } from '../conditions.ts'
+import type { Constant, OutputSource, Source } from '../graph.ts'
 import {
   EnsembleReferences,
   type KnownSource,
@@ -11,20 +13,31 @@ import {
 /** Finds the completed configuration of a served name; returns undefined while it is not known. */
 export type FindModel = (servedName: string) => ModelConfig | undefined
 
-/** A reference to a tensor, in an input of a step or an output of the ensemble. */
+/** A reference to a tensor, in an input of a step, its condition, or an output of the ensemble. */
 export interface GraphRead {
   readonly source: KnownSource
   /** Path of the field that has the reference. */
   readonly path: string
 }
 
+/** The value of an input of a step's model, or of an output of the ensemble. */
+export interface ResolvedSource<From extends Source = Source> {
+  readonly from: From
+  /** Path of the field that names it. */
+  readonly path: string
+  /** The tensors among which it is; none for a constant. */
+  readonly reads: readonly GraphRead[]
+}
+
 /** An Ensemble with its references resolved. References that were reported as faults are left out. */
 export interface ResolvedSpec {
   readonly spec: EnsembleSpec
-  /** References by input of the step's model; one map per step. */
-  readonly reads: readonly ReadonlyMap<string, GraphRead>[]
-  /** References of the outputs, in the order of `spec.outputs`; undefined if reported. */
-  readonly outputs: readonly (GraphRead | undefined)[]
+  /** Sources by input of the step's model; one map per step. */
+  readonly inputs: readonly ReadonlyMap<string, ResolvedSource>[]
+  /** Tensors of conditions, by the names that they have there; one map per step. */
+  readonly controls: readonly ReadonlyMap<string, GraphRead>[]
+  /** Sources of the outputs, in the order of `spec.outputs`; undefined if reported. */
+  readonly outputs: readonly (ResolvedSource<OutputSource> | undefined)[]
   /** Names that `outputMap` gives, by output of the step's model; one map per step. */
   readonly declared: readonly ReadonlyMap<string, string>[]
   /** Indexes of the steps that a step depends on; one list per step. */
@@ -33,6 +46,23 @@ export interface ResolvedSpec {
   readonly partial: ReadonlySet<number>
   /** Inputs and steps that reported references may mean. They are not reported as unread. */
   readonly meant: EnsembleReferences['meant']
+}
+
+/** Lists all references to tensors. */
+export function allReads(resolved: ResolvedSpec): readonly GraphRead[] {
+  return [
+    ...resolved.inputs.flatMap((_, step) => stepReads(resolved, step)),
+    ...resolved.outputs.flatMap((output) => output?.reads ?? []),
+  ]
+}
+
+/** Lists the references to tensors of one step. */
+export function stepReads(
+  { inputs, controls }: Pick<ResolvedSpec, 'inputs' | 'controls'>,
+  step: number,
+): readonly GraphRead[] {
+  const fed = [...(inputs[step]?.values() ?? [])].flatMap(({ reads }) => reads)
+  return [...fed, ...(controls[step]?.values() ?? [])]
 }
 
 /** The Model or Ensemble that a step, or its fallback, runs, as it is written. */
@@ -68,16 +98,26 @@ export function resolveReferences(
 ): ResolvedSpec {
   const references = new EnsembleReferences(spec, report)
   const partial = new Set<number>()
-  const reads = spec.steps.map((_, index) =>
-    readStep({ spec, references, findModel, report, index, partial }),
-  )
+  const steps = spec.steps.map((_, index) => ({
+    spec,
+    references,
+    findModel,
+    report,
+    index,
+    partial,
+  }))
   return {
     spec,
-    reads,
-    outputs: spec.outputs.map(({ from }, i) => {
-      const path = `outputs[${i}].from`
-      const source = references.resolve(from, path, 'made')
-      return source && { source, path }
+    inputs: steps.map(readStep),
+    controls: steps.map(readCondition),
+    outputs: spec.outputs.map((output, i) => {
+      const path = `outputs[${i}].${output.from === undefined ? 'firstOf' : 'from'}`
+      const named = output.from === undefined ? (output.firstOf ?? []) : [output.from]
+      const reads = named.flatMap((reference) => {
+        const source = references.resolve(reference, path, 'made')
+        return source === undefined ? [] : { source, path }
+      })
+      return reads.length < named.length ? undefined : toSource(reads, path)
     }),
     declared: spec.steps.map((step) => new Map(Object.entries(step.outputMap ?? {}))),
     dependsOn: spec.steps.map((step, index) =>
@@ -103,17 +143,78 @@ interface StepReads {
   readonly partial: Set<number>
 }
 
-function readStep(o: StepReads): ReadonlyMap<string, GraphRead> {
+/** Makes the source of one tensor, or of several of which the first counts. */
+function toSource(
+  reads: readonly GraphRead[],
+  path: string,
+): ResolvedSource<OutputSource> | undefined {
+  const tensors = reads.map(({ source }) => source)
+  const [only] = tensors
+  if (only === undefined) return undefined
+  return { from: tensors.length === 1 ? only : { kind: 'firstOf', tensors }, path, reads }
+}
+
+/** Resolves the tensors that a condition reads. One whose text cannot be read is left to the checker. */
+function readCondition(o: StepReads): ReadonlyMap<string, GraphRead> {
+  const { when } = o.spec.steps[o.index] ?? {}
+  const found = new Map<string, GraphRead>()
+  const path = `${stepPath(o.spec, o.index)}.when`
+  for (const name of when === undefined ? [] : tensorsOfCondition(when)) {
+    const source = o.references.resolve(name, path, 'input')
+    if (source === undefined) o.partial.add(o.index)
+    else found.set(name, { source, path })
+  }
+  return found
+}
+
+function readStep(o: StepReads): ReadonlyMap<string, ResolvedSource> {
   const mapped = readInputMap(o)
+  for (const [input, source] of [...readFirstOf(o), ...readConstants(o)]) {
+    const other = mapped.get(input)
+    if (other === undefined) mapped.set(input, source)
+    else
+      o.report(
+        'MultipleProducers',
+        source.path,
+        `the input '${input}' is fed by ${other.path} already`,
+      )
+  }
   const all = new Map(mapped)
   const shorthands = o.spec.steps[o.index]?.inputs ?? []
   for (const [i, shorthand] of shorthands.entries()) addShorthand(o, { shorthand, i, mapped, all })
   return all
 }
 
-function readInputMap(o: StepReads): Map<string, GraphRead> {
+function readConstants({ spec, index }: StepReads): readonly [string, ResolvedSource][] {
+  return Object.entries(spec.steps[index]?.constants ?? {}).map(([input, constant]) => {
+    const path = `${stepPath(spec, index)}.constants[${input}]`
+    return [input, { from: { kind: 'constant', constant: toConstant(constant) }, path, reads: [] }]
+  })
+}
+
+/** Converts a constant of a manifest, whose elements were checked. */
+export function toConstant({ datatype, value, shape }: ManifestConstant): Constant {
+  return { datatype, shape: shape ?? [value.length], value }
+}
+
+function readFirstOf(o: StepReads): readonly [string, ResolvedSource][] {
   const { spec, references, index } = o
-  const found = new Map<string, GraphRead>()
+  return Object.entries(spec.steps[index]?.firstOf ?? {}).flatMap(([input, named]) => {
+    const path = `${stepPath(spec, index)}.firstOf[${input}]`
+    const reads = named.flatMap((reference) => {
+      const source = references.resolve(reference, path, 'input')
+      return source === undefined ? [] : { source, path }
+    })
+    const source = toSource(reads, path)
+    if (reads.length === named.length && source !== undefined) return [[input, source]]
+    o.partial.add(index)
+    return []
+  })
+}
+
+function readInputMap(o: StepReads): Map<string, ResolvedSource> {
+  const { spec, references, index } = o
+  const found = new Map<string, ResolvedSource>()
   for (const [input, reference] of Object.entries(spec.steps[index]?.inputMap ?? {})) {
     const path = `${stepPath(spec, index)}.inputMap[${input}]`
     if (!references.isKnown(reference) && references.isKnown(input)) {
@@ -125,7 +226,7 @@ function readInputMap(o: StepReads): Map<string, GraphRead> {
     }
     const source = references.resolve(reference, path, 'input')
     if (source === undefined) o.partial.add(index)
-    else found.set(input, { source, path })
+    else found.set(input, { from: source, path, reads: [{ source, path }] })
   }
   return found
 }
@@ -135,8 +236,8 @@ function addShorthand(
   at: {
     readonly shorthand: string
     readonly i: number
-    readonly mapped: ReadonlyMap<string, GraphRead>
-    readonly all: Map<string, GraphRead>
+    readonly mapped: ReadonlyMap<string, ResolvedSource>
+    readonly all: Map<string, ResolvedSource>
   },
 ): void {
   const { shorthand, mapped, all } = at
@@ -155,7 +256,8 @@ function addShorthand(
     // An input that inputMap names is meant to differ from what the whole step would feed.
     if (named === undefined && mapped.has(output)) continue
     if (other === undefined) {
-      all.set(output, { source: { kind: 'made', step: from, output }, path })
+      const source = { kind: 'made', step: from, output } as const
+      all.set(output, { from: source, path, reads: [{ source, path }] })
       continue
     }
     const problem = `the input '${output}' is fed by ${other.path} already`

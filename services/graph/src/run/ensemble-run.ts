@@ -1,7 +1,10 @@
 import type { ServeError } from '@tutti/errors'
 import type { Datatype, Parameters, RequestContext, Shape } from '@tutti/tensor'
 
-/** A tensor of a run: the number that the caller gave it, its datatype and its shape. The run does not read the data. */
+/**
+ * A tensor of a run: the number that the caller gave it, its datatype and its shape. The run does not read the data. Numbers of the
+ * plan's constants are below 0, and never released.
+ */
 export interface TensorEntry {
   readonly ref: number
   readonly datatype: Datatype
@@ -34,6 +37,8 @@ export type RunEvent =
       /** True if the execution still runs, because only a response of it was refused. It is cancelled with the run. */
       readonly isRunning?: boolean
     }
+  /** The condition of the step did not hold: it did not run. */
+  | { readonly type: 'StepSkipped'; readonly execution: number }
   | { readonly type: 'Cancelled'; readonly error: ServeError }
 
 export type RunAction =
@@ -46,6 +51,8 @@ export type RunAction =
       /** Inputs of the model, with shapes already converted (triton-semantics 1.6). Tensors without a value are left out. */
       readonly inputs: readonly NamedEntry[]
       readonly requestedOutputs: readonly string[]
+      /** Tensors that the step's condition reads, by the names that they have there. One that is absent is left out. */
+      readonly controls: readonly NamedEntry[]
     }
   /** Cancels all executions that have not ended. */
   | { readonly type: 'CancelSteps' }

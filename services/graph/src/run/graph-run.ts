@@ -1,18 +1,23 @@
 import { bug, ServeError } from '@tutti/errors'
-import type { RequestContext } from '@tutti/tensor'
-import type { EnsemblePlan, RunGraph } from '../plan/ensemble-plan.ts'
+import type { Parameters, RequestContext } from '@tutti/tensor'
+import { constantRef } from '../plan/constants.ts'
+import type { EnsemblePlan, PlanEnsembleTensor, PlanStep, RunGraph } from '../plan/ensemble-plan.ts'
 import { selectOutputs } from '../plan/run-graph.ts'
-import type { EnsembleRun, RunAction, RunEvent, TensorTable } from './ensemble-run.ts'
+import type { EnsembleRun, RunAction, RunEvent, TensorEntry, TensorTable } from './ensemble-run.ts'
 import {
   carriesOutputs,
+  controlsOf,
+  firstPresent,
   isExpected,
+  lacksInput,
   newExecution,
   newIteration,
+  release,
   toResponse,
   useTensor,
 } from './iteration.ts'
 import { OpenIterations } from './open-iterations.ts'
-import { endOf, releaseTensors, unexpectedResponse } from './run-errors.ts'
+import { absentOutput, endOf, releaseTensors, unexpectedResponse } from './run-errors.ts'
 import type { HeldTensor, Iteration, StepExecution } from './run-state.ts'
 import { overrideSequence } from './sequence-context.ts'
 import { applyReshape } from './shape-conversion.ts'
@@ -74,6 +79,7 @@ class GraphRun implements EnsembleRun {
 
   on(event: RunEvent): readonly RunAction[] {
     if (event.type === 'StepResponded') this.#responded(event)
+    else if (event.type === 'StepSkipped') this.#stepSkipped(event.execution)
     else if (event.type === 'StepFailed') this.#stepFailed(event)
     else this.#fail(endOf(this.#plan, event.error))
     return this.#take()
@@ -92,16 +98,29 @@ class GraphRun implements EnsembleRun {
   #enter(inputs: TensorTable): void {
     const { inputs: declared, maxBatchSize } = this.#plan
     const isBatched = maxBatchSize > 0
-    for (const { name, tensor, dims, reshape } of declared) {
-      let entry = inputs.get(name) ?? null
+    for (const input of declared) {
+      const { name, tensors, dims, reshape } = input
+      const [tensor = -1] = tensors
+      let entry = inputs.get(name) ?? this.#default(input, inputs)
       if (entry !== null && reshape !== undefined) {
         entry = { ...entry, shape: applyReshape(entry.shape, isBatched, dims, reshape) }
       }
       const uses = this.#graph.uses[tensor] ?? 0
-      this.#put(this.#request, tensor, { entry, isBatched, context: undefined, uses })
+      const held = { entry, isSkipped: false, isBatched, context: undefined, uses }
+      this.#put(this.#request, tensor, held)
     }
     this.#fire(this.#request)
     this.#answer()
+  }
+
+  /** Returns the value of an input that the request leaves out: for each row of its batch, which the first input that it has tells. */
+  #default({ default: index }: PlanEnsembleTensor, inputs: TensorTable): TensorEntry | null {
+    const value = index === undefined ? undefined : this.#plan.constants[index]
+    if (index === undefined || value === undefined) return null
+    const { datatype, shape } = value
+    const [given] = inputs.values()
+    const rows = this.#plan.maxBatchSize > 0 ? [given?.shape[0] ?? 1] : []
+    return { ref: constantRef(index), datatype, shape: [...rows, ...shape] }
   }
 
   #responded(event: Responded): void {
@@ -133,7 +152,8 @@ class GraphRun implements EnsembleRun {
       const entry = tensors.get(name) ?? null
       if (entry !== null) stored += 1
       const uses = this.#graph.uses[tensor] ?? 0
-      this.#put(iteration, tensor, { entry, isBatched: step.isBatched, context, uses })
+      const isSkipped = entry === null && step.optionalOutputs.has(name)
+      this.#put(iteration, tensor, { entry, isSkipped, isBatched: step.isBatched, context, uses })
     }
     if (stored < tensors.size) this.#release(tensors, step.outputNames)
     this.#fire(iteration)
@@ -141,10 +161,7 @@ class GraphRun implements EnsembleRun {
 
   /** Puts a value in its place, or lets it go if no step and no response needs it. */
   #put(iteration: Iteration, tensor: number, held: HeldTensor): void {
-    if (held.uses === 0) {
-      if (held.entry !== null) this.#actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
-      return
-    }
+    if (held.uses === 0) return release(held, this.#actions)
     iteration.tensors[tensor] = held
     for (const step of this.#graph.consumers[tensor] ?? []) this.#countDown(iteration, step)
   }
@@ -157,23 +174,57 @@ class GraphRun implements EnsembleRun {
 
   /** Invokes what has become ready, in step order. */
   #fire(iteration: Iteration): void {
-    const ready = this.#ready
+    // A step that is skipped fires those that it makes ready.
+    const ready = this.#ready.splice(0)
     if (ready.length > 1) ready.sort((a, b) => a - b)
     for (const step of ready) {
       const planned = this.#plan.steps[step]
       if (planned === undefined) throw bug(`the plan has no step ${step}`)
-      const begun = newExecution(planned, iteration, this.#context)
-      const execution = ++this.#invoked
-      this.#executions.set(execution, begun)
-      const { outputNames: requestedOutputs } = planned
-      const { context, inputs } = begun
-      this.#actions.push({ type: 'InvokeStep', step, execution, context, inputs, requestedOutputs })
+      if (lacksInput(planned, iteration)) this.#skip(planned, iteration)
+      else this.#invoke(planned, iteration)
     }
-    ready.length = 0
+  }
+
+  #invoke(step: PlanStep, iteration: Iteration): void {
+    const { constants } = this.#plan
+    const begun = newExecution(step, iteration, { request: this.#context, constants })
+    const execution = ++this.#invoked
+    this.#executions.set(execution, begun)
+    const { index, outputNames: requestedOutputs, parameters } = step
+    const { context, inputs } = begun
+    this.#actions.push({
+      type: 'InvokeStep',
+      step: index,
+      execution,
+      context: parameters === undefined ? context : withParameters(context, parameters),
+      inputs,
+      requestedOutputs,
+      controls: controlsOf(step, iteration),
+    })
+  }
+
+  #stepSkipped(number: number): void {
+    const execution = this.#executions.get(number)
+    if (execution === undefined) return
+    this.#executions.delete(number)
+    this.#skip(execution.step, execution.iteration)
+    this.#answer()
+  }
+
+  /** Ends a step that does not run. A decoupled one has no responses; the outputs of another one are absent. */
+  #skip(step: PlanStep, iteration: Iteration): void {
+    if (!step.decoupled) {
+      const absent = { entry: null, isSkipped: true, isBatched: step.isBatched, context: undefined }
+      for (const { tensor } of step.outputs) {
+        this.#put(iteration, tensor, { ...absent, uses: this.#graph.uses[tensor] ?? 0 })
+      }
+      this.#fire(iteration)
+    }
+    this.#finish({ step, iteration })
   }
 
   /** Ends an execution; steps that waited for its end begin. */
-  #finish({ step, iteration }: StepExecution): void {
+  #finish({ step, iteration }: Pick<StepExecution, 'step' | 'iteration'>): void {
     const dependents = this.#graph.dependents[step.index]
     if (dependents !== undefined && dependents.length > 0) {
       const waiting = this.#stream?.waitingFor(iteration, step.index) ?? [iteration]
@@ -198,10 +249,11 @@ class GraphRun implements EnsembleRun {
     const complete = this.#stream.takeComplete()
     const failure = this.#failure
     for (const [i, iteration] of complete.entries()) {
+      if (this.#hasEnded) return
       this.#emit(iteration, isFinished && failure === undefined && i === complete.length - 1)
       this.#stream.end(iteration)
     }
-    if (!isFinished) return
+    if (!isFinished || this.#hasEnded) return
     if (failure !== undefined) this.#fail(failure)
     else if (complete.length === 0) this.#emit(undefined, true)
   }
@@ -210,11 +262,16 @@ class GraphRun implements EnsembleRun {
   #emit(iteration: Iteration | undefined, final: boolean): void {
     const isBatched = this.#plan.maxBatchSize > 0
     const { outputs } = this.#graph
+    const absent = outputs.find(({ tensors, optional }) => {
+      return !optional && iteration && firstPresent(iteration, tensors)?.isSkipped === true
+    })
+    if (absent !== undefined) return this.#fail(endOf(this.#plan, absentOutput(absent.name)))
     const response = toResponse({ request: this.#context, outputs, isBatched, iteration })
     this.#hasEnded = final
     this.#actions.push({ type: 'Emit', index: this.#emitted++, final, ...response })
     if (iteration === undefined) return
-    for (const { tensor } of outputs) useTensor(iteration, tensor, this.#actions)
+    const given = new Set(outputs.flatMap(({ tensors }) => tensors))
+    for (const tensor of given) useTensor(iteration, tensor, this.#actions)
   }
 
   #stepFailed({ execution: number, error, isRunning = false }: Failed): void {
@@ -257,4 +314,8 @@ class GraphRun implements EnsembleRun {
       if (kept?.includes(name) !== true) this.#actions.push({ type: 'ReleaseTensor', ref })
     }
   }
+}
+
+function withParameters(context: RequestContext, parameters: Parameters): RequestContext {
+  return { ...context, parameters: new Map([...context.parameters, ...parameters]) }
 }

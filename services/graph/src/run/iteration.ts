@@ -1,7 +1,13 @@
-import { EMPTY_CONTEXT, type Parameters, type RequestContext } from '@tutti/tensor'
+import {
+  EMPTY_CONTEXT,
+  type Parameters,
+  type RequestContext,
+  type TensorValue,
+} from '@tutti/tensor'
+import { constantOf, constantRef } from '../plan/constants.ts'
 import type { PlanEnsembleTensor, PlanStep, RunGraph } from '../plan/ensemble-plan.ts'
 import type { NamedEntry, RunAction, RunEvent } from './ensemble-run.ts'
-import type { Iteration, StepExecution } from './run-state.ts'
+import type { HeldTensor, Iteration, StepExecution } from './run-state.ts'
 import { sequenceParameters } from './sequence-context.ts'
 import { applyReshape, convertBatch } from './shape-conversion.ts'
 
@@ -26,8 +32,34 @@ export function useTensor(iteration: Iteration, tensor: number, actions: RunActi
   const held = iteration.tensors[tensor]
   if (held === undefined) return
   held.uses -= 1
-  if (held.uses > 0 || held.entry === null) return
-  actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
+  if (held.uses === 0) release(held, actions)
+}
+
+/** Gives a value back that nothing needs. */
+export function release({ entry }: Pick<HeldTensor, 'entry'>, actions: RunAction[]): void {
+  if (entry === null || constantOf(entry.ref) !== undefined) return
+  actions.push({ type: 'ReleaseTensor', ref: entry.ref })
+}
+
+/** Finds the value among several tensors: the first that is there, else one that is absent. */
+export function firstPresent(
+  { tensors: values }: Iteration,
+  tensors: readonly number[],
+): HeldTensor | undefined {
+  let absent: HeldTensor | undefined
+  for (const tensor of tensors) {
+    const held = values[tensor]
+    if (held?.entry) return held
+    if (absent?.isSkipped !== true) absent = held ?? absent
+  }
+  return absent
+}
+
+/** Tells whether a step that has all it waits for lacks a required input because other steps were skipped. */
+export function lacksInput({ inputs }: PlanStep, iteration: Iteration): boolean {
+  return inputs.some(
+    ({ tensors, optional }) => !optional && firstPresent(iteration, tensors)?.isSkipped === true,
+  )
 }
 
 /** Makes the response of a complete iteration from the requested outputs. Outputs that a step withheld are left out. */
@@ -41,8 +73,8 @@ export function toResponse(o: {
   const { isBatched, iteration } = o
   const outputs: NamedEntry[] = []
   let made: RequestContext | undefined
-  for (const { name, tensor, dims, reshape } of o.outputs) {
-    const held = iteration?.tensors[tensor]
+  for (const { name, tensors, dims, reshape } of o.outputs) {
+    const held = iteration && firstPresent(iteration, tensors)
     const entry = held?.entry ?? null
     if (held === undefined || entry === null) continue
     let { shape } = entry
@@ -73,13 +105,17 @@ type StepResponded = Extract<RunEvent, { type: 'StepResponded' }>
 export function newExecution(
   step: PlanStep,
   iteration: Iteration,
-  request: RequestContext,
+  {
+    request,
+    constants,
+  }: { readonly request: RequestContext; readonly constants: readonly TensorValue[] },
 ): StepExecution {
   const { isBatched } = step
   const inputs: NamedEntry[] = []
   let context: RequestContext | undefined
-  for (const { name, tensor, dims } of step.inputs) {
-    const held = iteration.tensors[tensor]
+  for (const input of step.inputs) {
+    const { name, dims } = input
+    const held = firstPresent(iteration, input.tensors)
     // Where steps disagree about the sequence, the first input that a step made decides.
     context ??= held?.context
     const entry = held?.entry ?? null
@@ -89,7 +125,38 @@ export function newExecution(
     if (held.isBatched !== isBatched) shape = convertBatch(shape, { dims, isBatched })
     inputs.push({ name, ref, datatype, shape })
   }
-  return { step, iteration, context: context ?? request, inputs, responses: 0 }
+  return {
+    step,
+    iteration,
+    context: context ?? request,
+    inputs: withConstants(step, inputs, constants),
+    responses: 0,
+  }
+}
+
+/** Adds the constants of a step: one that goes to a batching model without a batch dimension gets that of the other inputs. */
+function withConstants(
+  step: PlanStep,
+  inputs: readonly NamedEntry[],
+  constants: readonly TensorValue[],
+): readonly NamedEntry[] {
+  const added = step.inputs.flatMap(({ name, constant, dims }): NamedEntry[] => {
+    const value = constant === undefined ? undefined : constants[constant]
+    if (constant === undefined || value === undefined) return []
+    const { datatype, shape } = value
+    const isRow = step.isBatched && shape.length === dims.length
+    const rows = inputs[0]?.shape[0] ?? 1
+    return [{ name, ref: constantRef(constant), datatype, shape: isRow ? [rows, ...shape] : shape }]
+  })
+  return added.length === 0 ? inputs : [...inputs, ...added]
+}
+
+/** Lists the tensors that the condition of a step reads. */
+export function controlsOf({ controls }: PlanStep, { tensors }: Iteration): readonly NamedEntry[] {
+  return controls.flatMap(({ name, tensor }) => {
+    const entry = tensors[tensor]?.entry
+    return entry ? { ...entry, name } : []
+  })
 }
 
 /** Tells whether a response carries outputs. If not, it only says that the execution has ended (triton-semantics 1.9). */

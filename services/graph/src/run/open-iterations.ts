@@ -92,7 +92,7 @@ export class OpenIterations {
   takeComplete(): readonly Iteration[] {
     const { outputs } = this.#graph
     const next = this.#answers.findIndex(({ tensors }) =>
-      outputs.some(({ tensor }) => tensors[tensor] === undefined),
+      outputs.some((output) => output.tensors.some((tensor) => tensors[tensor] === undefined)),
     )
     return this.#answers.splice(0, next === -1 ? this.#answers.length : next)
   }

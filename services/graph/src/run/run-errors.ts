@@ -2,6 +2,7 @@ import { ENGINES } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
 import type { EnsemblePlan } from '../plan/ensemble-plan.ts'
 import type { RunAction } from './ensemble-run.ts'
+import { release } from './iteration.ts'
 import type { Iteration, StepExecution } from './run-state.ts'
 
 /** How texts of engines begin that say nothing of the model. Those of Python models name it, or are their author's own. */
@@ -41,8 +42,10 @@ function nameStep(
   }
   const { field } = error.details
   const refused = step.inputs.find(({ name }) => name === field)
-  const maker = steps[tensors[refused?.tensor ?? -1]?.step ?? -1]
-  const made = maker?.outputs.find(({ tensor }) => tensor === refused?.tensor)
+  // Which one of several tensors it was is not known here.
+  const [tensor = -1, another] = refused?.tensors ?? []
+  const maker = another === undefined ? steps[tensors[tensor]?.step ?? -1] : undefined
+  const made = maker?.outputs.find((output) => output.tensor === tensor)
   if (maker === undefined || made === undefined) return error
   return error.withSuffix(` (output '${made.name}' of step '${maker.name}')`)
 }
@@ -50,9 +53,14 @@ function nameStep(
 /** Releases all tensors that an iteration still holds when its run fails. */
 export function releaseTensors(iteration: Iteration, actions: RunAction[]): void {
   for (const held of iteration.tensors) {
-    if (held === undefined || held.uses === 0 || held.entry === null) continue
-    actions.push({ type: 'ReleaseTensor', ref: held.entry.ref })
+    if (held !== undefined && held.uses > 0) release(held, actions)
   }
+}
+
+/** Makes the error for a response that lacks an output because the steps that make it were skipped. */
+export function absentOutput(name: string): ServeError {
+  const text = `output '${name}': the steps that make it were skipped, want it in every response unless it is optional`
+  return new ServeError('OUTPUT_ABSENT', text, { details: { field: name } })
 }
 
 /** Makes the error for a response that was not expected: one before it was lost, it came twice, or it is one too many. */

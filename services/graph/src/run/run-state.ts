@@ -10,6 +10,8 @@ import type { NamedEntry, TensorEntry } from './ensemble-run.ts'
 export interface HeldTensor {
   /** Tensor; null for an optional input that the request omits and for an output that a step withholds. */
   readonly entry: TensorEntry | null
+  /** Whether it is absent because a step was skipped. */
+  readonly isSkipped: boolean
   /** True if the first dimension is the batch. */
   readonly isBatched: boolean
   /** Context that the step which made the tensor passes on; undefined for an ensemble input. */

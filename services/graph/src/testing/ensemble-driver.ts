@@ -1,6 +1,7 @@
 import { assert } from '@tutti/errors'
 import type { RequestContext } from '@tutti/tensor'
 import { requestContext } from '@tutti/tensor/testing'
+import { constantOf } from '../plan/constants.ts'
 import type { EnsemblePlan } from '../plan/ensemble-plan.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorEntry } from '../run/ensemble-run.ts'
 import { createEnsembleRun } from '../run/graph-run.ts'
@@ -83,6 +84,11 @@ export class EnsembleDriver {
     return this.send({ type: 'StepFailed', execution, error })
   }
 
+  skip({ execution }: Pick<Invoke, 'execution'>): readonly RunAction[] {
+    this.inFlight.delete(execution)
+    return this.send({ type: 'StepSkipped', execution })
+  }
+
   send(event: RunEvent): readonly RunAction[] {
     return this.#apply(this.run.on(event))
   }
@@ -106,6 +112,7 @@ export class EnsembleDriver {
 
   /** Asserts that the tensor may be read now. */
   symbol(ref: number): string {
+    if (constantOf(ref) !== undefined) return `constant ${constantOf(ref)}`
     return this.#held(ref).symbol
   }
 

@@ -1,5 +1,5 @@
 import type { EnsembleStep, ModelConfig } from '@tutti/model-config'
-import type { Graph } from '../graph.ts'
+import { type Graph, type GraphStep, type Source, tensorsOf } from '../graph.ts'
 import type { EnsemblePlan } from '../plan/ensemble-plan.ts'
 import { planEnsemble } from '../plan/plan-ensemble.ts'
 import { readConfigGraph } from '../read/read-config.ts'
@@ -32,11 +32,12 @@ interface Draft {
  * leaves unread.
  *
  * @param o.hasDependencies - the steps have names, and some wait for others.
+ * @param o.hasConditions - some steps are skipped, and tensors are absent: some inputs are required, some the first of two tensors.
  */
 export function randomEnsemble(
   seed: number,
   decoupledSteps: number,
-  o: { readonly hasDependencies?: boolean } = {},
+  o: { readonly hasDependencies?: boolean; readonly hasConditions?: boolean } = {},
 ) {
   const roll = dice(seed)
   const draft: Draft = { steps: [], models: new Map(), consumed: new Set() }
@@ -62,7 +63,8 @@ export function randomEnsemble(
     return model && { config: model, readyVersions: [1] }
   }
   const written = readConfigGraph(config)
-  const graph = o.hasDependencies === true ? addDependencies(draft, written, roll) : written
+  const ordered = o.hasDependencies === true ? addDependencies(draft, written, roll) : written
+  const graph = o.hasConditions === true ? addConditions(draft, ordered, roll) : ordered
   const plan = planEnsemble({ config, graph, lookup })
   return {
     config,
@@ -70,6 +72,8 @@ export function randomEnsemble(
     modelOf: (name: string) => draft.models.get(name),
     /** Makes the answer of a step: one response, or any number if it is decoupled. Withheld outputs are absent. */
     answer: (step: number, inputs: Symbols) => answer(plan, seed, step, inputs),
+    /** Tells whether the condition of a step does not hold for what it reads. */
+    skips: (step: number, inputs: Symbols) => skips(plan, seed, step, inputs),
   }
 }
 
@@ -86,6 +90,55 @@ function addDependencies({ models }: Draft, graph: Graph, roll: Dice): Graph {
     ),
   }))
   return { ...graph, steps }
+}
+
+/** Some steps have a condition. Inputs may be the first of two tensors, of which the other is always there. */
+function addConditions(draft: Draft, graph: Graph, roll: Dice): Graph {
+  const conditional = graph.steps.map(() => roll(3) === 0)
+  const isConditional = (source: Source): boolean =>
+    source.kind === 'made' && conditional[source.step] === true
+  const steps = graph.steps.map((step, index): GraphStep => {
+    const tensors = step.inputs.flatMap(({ from }) => tensorsOf(from))
+    const inputs = step.inputs.map(({ name, from }) => {
+      const other = tensors[roll(tensors.length)]
+      const isFirst = isConditional(from) && other !== undefined && roll(2) === 0
+      const first: Source = {
+        kind: 'firstOf',
+        tensors: [...tensorsOf(from), ...(isFirst ? [other] : [])],
+      }
+      return { name, from: isFirst ? first : from }
+    })
+    makeRequired(draft, step.model, roll)
+    const [control] = tensors
+    if (conditional[index] !== true || control === undefined) return { ...step, inputs }
+    return {
+      ...step,
+      inputs,
+      when: 'tensors["c"][0] > 0.0',
+      controls: [{ name: 'c', from: control }],
+    }
+  })
+  const outputs = graph.outputs.map((output) => ({ ...output, optional: true as const }))
+  return { ...graph, steps, outputs }
+}
+
+function makeRequired({ models }: Draft, name: string, roll: Dice): void {
+  const model = models.get(name)
+  if (model === undefined) return
+  const input = model.input.map((one) => ({ ...one, optional: roll(2) === 0 }))
+  models.set(name, { ...model, input })
+}
+
+function skips(plan: EnsemblePlan, seed: number, index: number, inputs: Symbols): boolean {
+  const step = plan.steps[index]
+  if (step?.when === undefined) return false
+  return dice(hashOf(seed + 1, `${step.name} ${JSON.stringify(inputs)}`))(2) === 0
+}
+
+function hashOf(seed: number, text: string): number {
+  let hash = seed
+  for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash, 31) + text.charCodeAt(i)
+  return hash
 }
 
 function unread(draft: Draft, tensors: readonly string[]): readonly string[] {
@@ -127,9 +180,7 @@ function answer(plan: EnsemblePlan, seed: number, index: number, inputs: Symbols
   if (step === undefined) return []
   const read = Object.entries(inputs).map(([name, value]) => `${name}:${value}`)
   const call = `${step.name}(${read.join(',')})`
-  let hash = seed
-  for (let i = 0; i < call.length; i += 1) hash = Math.imul(hash, 31) + call.charCodeAt(i)
-  const roll = dice(hash)
+  const roll = dice(hashOf(seed, call))
   const count = step.decoupled ? roll(4) : 1
   return Array.from({ length: count }, (_, k) => {
     const kept = step.outputs.filter(() => roll(6) > 0)

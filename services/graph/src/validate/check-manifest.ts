@@ -3,8 +3,9 @@ import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { type Callee, fallbackOf } from '../call-rules.ts'
 import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
-import { describeStructure, describeTensors } from '../check/describe-faults.ts'
+import { describeCondition, describeStructure, describeTensors } from '../check/describe-faults.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
+import { findConditionFaults } from '../check/find-condition-faults.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
 import { type ConfigOfStep, findTensorFaults } from '../check/find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from '../check/problem.ts'
@@ -24,6 +25,8 @@ export type EnsembleCheck =
       readonly graph: Graph
       /** Configurations that the Ensemble was checked against, by served name. */
       readonly models: Readonly<Record<string, ModelConfig>>
+      /** Outputs that responses of those models may lack, by served name; absent for none. */
+      readonly optionalOutputs?: Readonly<Record<string, readonly string[]>>
       readonly warnings: readonly string[]
     }
   | ({
@@ -106,7 +109,7 @@ function* findProblems(
   }
   yield* stepProblems(manifest, { models, reading, configOf })
   const whole = addFallbacks(graph, configOf)
-  const { faults } = findTensorFaults({
+  const { definitions, faults } = findTensorFaults({
     config,
     graph: whole.graph,
     configOf,
@@ -118,6 +121,9 @@ function* findProblems(
     const step = whole.stepOf[at.step] ?? at.step
     yield describeTensors(config, { ...fault, at: { ...at, step } }, said)
   }
+  const optionalOutputsOf = ({ model }: GraphStep) => models.known.get(model)?.optionalOutputs ?? []
+  const checked = { config, graph, configOf, definitions, optionalOutputsOf }
+  for (const fault of findConditionFaults(checked)) yield describeCondition(fault, words)
 }
 
 /** Finds what is wrong with what each step calls, and with the rules for its call. */
@@ -182,7 +188,9 @@ function finish(
   const wanted = calleesOf(graph).map(({ version }) => version)
   const lookup = (name: string) => {
     const known = models.get(name)
-    return known && { config: known.config, readyVersions: known.readyVersions ?? [1, ...wanted] }
+    if (known === undefined) return undefined
+    const { config: found, readyVersions = [1, ...wanted], optionalOutputs = [] } = known
+    return { config: found, readyVersions, optionalOutputs }
   }
   try {
     return {
@@ -190,6 +198,7 @@ function finish(
       config: completeEnsembleConfig(planEnsemble({ config, graph, lookup })),
       graph,
       models: Object.fromEntries([...models].map(([name, known]) => [name, known.config])),
+      ...optionalOutputsIn(models),
       warnings,
     }
   } catch (error) {
@@ -197,4 +206,11 @@ function finish(
     assert(reason === 'ENSEMBLE_INVALID', message)
     return { accepted: false, reason: 'DecoupledInvalid', message: `steps: ${message}` }
   }
+}
+
+function optionalOutputsIn(models: ReadonlyMap<string, KnownModel>) {
+  const found = [...models].flatMap(([name, { optionalOutputs = [] }]) =>
+    optionalOutputs.length === 0 ? [] : [[name, optionalOutputs] as const],
+  )
+  return found.length === 0 ? {} : { optionalOutputs: Object.fromEntries(found) }
 }

@@ -11,6 +11,8 @@ export interface KnownModel {
   readonly config: ModelConfig
   /** Versions that are ready; absent if they are not known (offline). Then every version counts as ready. */
   readonly readyVersions?: readonly number[]
+  /** Outputs that an Ensemble's responses may lack because steps were skipped; absent for none. */
+  readonly optionalOutputs?: readonly string[]
   /** True if the model's tensors are known only once its code runs. */
   readonly isPending?: boolean
   /** True if its author lets it execute a request twice. */

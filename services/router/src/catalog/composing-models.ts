@@ -6,6 +6,7 @@ import {
   fallbackOf,
   type Graph,
   modelsOf,
+  optionalOutputsOf,
 } from '@tutti/graph'
 import type { ModelConfig } from '@tutti/model-config'
 import { isUnloadedReason, versionFailures } from '@tutti/serving'
@@ -76,6 +77,8 @@ export function toComposing(
     readyVersions: usableVersions(entry).map((v) => v.version),
     ...(config !== undefined && { config }),
     configs: new Map(configs),
+    ...(entry.kind === 'ensemble' &&
+      entry.plan !== undefined && { optionalOutputs: optionalOutputsOf(entry.plan.graph) }),
     ...(entry.reason !== '' && { configError: entry.reason }),
     ...findVersionError(entry),
   }

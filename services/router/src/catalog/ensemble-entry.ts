@@ -41,6 +41,7 @@ export function planned(
       for (const one of [model?.config, ...(model?.configs?.values() ?? [])]) {
         if (one !== undefined) composing.push([name, signatureKey(one)])
       }
+      for (const output of model?.optionalOutputs ?? []) composing.push([name, output])
       return model
     }
     const checked = planEnsemble({ ...definition, lookup })

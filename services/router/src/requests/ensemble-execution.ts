@@ -1,9 +1,12 @@
 import { type CallContext, type CallScope, isTimeOver, openCallScope } from '@tutti/chassis'
 import { bug, ServeError } from '@tutti/errors'
 import {
+  constantData,
+  constantOf,
   createEnsembleRun,
   type EnsemblePlan,
   type EnsembleRun,
+  holds,
   type NamedEntry,
   type RunAction,
   type RunEvent,
@@ -11,10 +14,12 @@ import {
 } from '@tutti/graph'
 import { checkInferRequest } from '@tutti/model-config'
 import {
+  formatShape,
   type Lent,
   type NamedTensor,
   NO_TIMES,
   type ResponseSink,
+  type Shape,
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
@@ -88,6 +93,8 @@ class EnsembleExecution {
   #lastTensor = 0
   /** Absent where nothing bounds the memory of requests. */
   readonly #held: HeldBytes | undefined
+  /** Constants that were repeated for the rows of a batch. */
+  #repeated: Map<string, Uint8Array> | undefined
   /** Number of attempts, by the index of the step. */
   readonly #attempts: number[] = []
   #isApplying = false
@@ -186,12 +193,20 @@ class EnsembleExecution {
     }
   }
 
-  #invoke({ step, execution, context, inputs, requestedOutputs }: Invoke): void {
+  #invoke(action: Invoke): void {
+    const { step, execution, context, inputs, requestedOutputs } = action
+    if (!this.#isWanted(action)) return
     const target = this.#steps[step]
     if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
     const { owner } = this.#call
     const { name = '' } = this.#plan.steps[step] ?? {}
-    const tensors = this.#read(inputs)
+    let tensors: readonly NamedTensor[]
+    try {
+      tensors = this.#read(inputs)
+    } catch (error) {
+      // A constant that is repeated for a batch may find no memory.
+      return this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
+    }
     const call: ModelCall = {
       target,
       request: { context, inputs: tensors, requestedOutputs, ...this.#lend(inputs) },
@@ -208,6 +223,20 @@ class EnsembleExecution {
       ready: () => this.#stepReady(step),
     }
     this.#stepCalls[step]?.(this.#dependencies, call, sink)
+  }
+
+  /** Evaluates the condition of a step that has one. */
+  #isWanted({ step, execution, context, controls }: Invoke): boolean {
+    const { when, name = '' } = this.#plan.steps[step] ?? {}
+    if (when === undefined) return true
+    try {
+      const tensors = this.#read(controls)
+      if (holds(when, { step: name, tensors, parameters: context.parameters })) return true
+      this.#dispatch({ type: 'StepSkipped', execution })
+    } catch (error) {
+      this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
+    }
+    return false
   }
 
   #nextAttempt(step: number): number {
@@ -298,14 +327,33 @@ class EnsembleExecution {
 
   #read(entries: readonly NamedEntry[]): readonly NamedTensor[] {
     return entries.map(({ name, datatype, shape, ref }) => {
-      return { name, datatype, shape, data: this.#heldTensor(ref).data }
+      const constant = constantOf(ref)
+      const data =
+        constant === undefined ? this.#heldTensor(ref).data : this.#constant(constant, shape)
+      return { name, datatype, shape, data }
     })
+  }
+
+  /** Returns the bytes of a constant. Those that were repeated for the rows of a batch are counted until the request ends. */
+  #constant(index: number, shape: Shape): Uint8Array {
+    const value = this.#plan.constants[index]
+    if (value === undefined) throw bug(`ensemble ${this.#plan.name} has no constant ${index}`)
+    const key = `${index} ${formatShape(shape)}`
+    this.#repeated ??= new Map()
+    const known = this.#repeated.get(key)
+    if (known !== undefined) return known
+    const data = constantData(value, shape)
+    if (data === value.data) return data
+    this.#held?.hold(data)
+    this.#repeated.set(key, data)
+    return data
   }
 
   /** Makes the loan by which a reader retains these tensors. */
   #lend(entries: readonly NamedEntry[]): Lent {
     if (!this.#hasLent) return {}
-    return lendOn(entries.map(({ ref }) => this.#heldTensor(ref)))
+    const made = entries.filter(({ ref }) => constantOf(ref) === undefined)
+    return lendOn(made.map(({ ref }) => this.#heldTensor(ref)))
   }
 
   #addTimes(times: StepTimes | undefined): void {

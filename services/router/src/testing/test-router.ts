@@ -1,5 +1,6 @@
+import { parsedEnsemble } from '@tutti/api/testing'
 import { passiveTracing, silentLogger, systemClock } from '@tutti/chassis'
-import { type Graph, type GraphStep, readConfigGraph } from '@tutti/graph'
+import { type Graph, type GraphStep, readConfigGraph, readValidManifest } from '@tutti/graph'
 import { type ModelConfig, normaliseModelConfig, parseModelConfig } from '@tutti/model-config'
 import { ServerMetrics } from '@tutti/telemetry'
 import { StepDirectory } from '@tutti/transport'
@@ -14,16 +15,25 @@ export function testRouter(
     readonly ensembles?: Readonly<Record<string, string>> | undefined
     /** The parts of ensembles that manifests have and config.pbtxt has not, by name. */
     readonly beyond?: Readonly<Record<string, BeyondConfig>> | undefined
+    /** Specs of Ensembles by name, with the types of all outputs. */
+    readonly manifests?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined
   },
 ) {
-  const { ensembles = {}, beyond = {}, ...rest } = o
+  const { ensembles = {}, beyond = {}, manifests = {}, ...rest } = o
   const parts = {
     replicas: new ReplicaExecutors(),
     directory: new StepDirectory(),
     metrics: new ServerMetrics(),
   }
   const router = new Router({
-    ensembles: Object.entries(ensembles).map(([name, text]) => toSource(name, text, beyond[name])),
+    ensembles: [
+      ...Object.entries(ensembles).map(([name, text]) =>
+        toSource(name, toDefinition(name, text, beyond[name])),
+      ),
+      ...Object.entries(manifests).map(([name, spec]) =>
+        toSource(name, readValidManifest(parsedEnsemble(name, spec))),
+      ),
+    ],
     strictReadiness: true,
     clock: systemClock,
     log: silentLogger,
@@ -34,9 +44,9 @@ export function testRouter(
   return { ...parts, ...rest, router }
 }
 
-function toSource(name: string, text: string, beyond?: BeyondConfig): EnsembleSource {
+function toSource(name: string, { config, graph }: EnsembleDefinition): EnsembleSource {
   const versions = [{ version: 1, revision: 'ensemble-revision' }]
-  return { name, definition: toDefinition(name, text, beyond), labels: {}, versions, reason: '' }
+  return { name, definition: { config, graph }, labels: {}, versions, reason: '' }
 }
 
 /** The parts of a graph that config.pbtxt has no words for. */

@@ -49,7 +49,7 @@ function bestCandidate(hull: Points): Candidate {
   return best ?? { area: 0, base: [1, 0], width: 0, height: 0, left: 0, bottom: 0 }
 }
 
-/** Picks the first point of the hull among those that are as far out. */
+/** Finds the points that are farthest out; the first of the hull where several are as far. */
 function extremes(hull: Points): Touches {
   const touches: Touches = [0, 0, 0, 0]
   for (let i = 0; i < hull.length / 2; i += 1) {
