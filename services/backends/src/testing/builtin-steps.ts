@@ -2,6 +2,7 @@ import { type BuiltinFault, parseBuiltin, toModelConfig } from '@tutti/builtins'
 import type { ModelConfig } from '@tutti/model-config'
 import { fromConfigDatatype, type NamedTensor, type Shape, shapeMatches } from '@tutti/tensor'
 import type { Test } from 'tap'
+import type { LoadedModel } from '../engine.ts'
 import { createEngines } from '../engines.ts'
 import { executeOnce, fp32Tensor } from './execute.ts'
 import { modelSource, stepRequest } from './model-source.ts'
@@ -30,8 +31,10 @@ export type RunBuiltin = (
   declared?: Readonly<Record<string, Shape>>,
 ) => Promise<readonly NamedTensor[]>
 
+type LoadBuiltin = (config: ModelConfig) => Promise<LoadedModel>
+
 /** Opens the engine of built-ins for the tests of a file. @param directory - of the files that options name. */
-export async function openBuiltins(file: Test, directory = '/'): Promise<RunBuiltin> {
+export async function openEngine(file: Test, directory = '/'): Promise<LoadBuiltin> {
   const engine = await createEngines().builtin?.()
   if (engine === undefined) throw new Error('there is no engine of built-ins')
   const load = (config: ModelConfig) =>
@@ -39,6 +42,12 @@ export async function openBuiltins(file: Test, directory = '/'): Promise<RunBuil
   // Keeps a thread of the runtime alive: to start one for each case takes longer than the case.
   const kept = await load(configOf({ name: 'softmax' }, [fp32Tensor('input', [1], [0])], {}))
   file.teardown(() => kept.close())
+  return load
+}
+
+/** Opens the engine, for tests that run built-ins. */
+export async function openBuiltins(file: Test, directory = '/'): Promise<RunBuiltin> {
+  const load = await openEngine(file, directory)
   return async (t, given, inputs, declared = {}) => {
     const config = configOf(given, inputs, declared)
     const model = await load(config)
