@@ -117,6 +117,8 @@ export const ERROR_TEXTS = {
       "Try again: the engine is started anew. If it stops again and again, the log has the end of the process's output; memory is the usual cause.",
     CONDITION_FAILED:
       'A condition (`when`) of an Ensemble has no value: it reads NaN, an element or a parameter that is not there, divides by zero, or compares values of different types. Change the condition (`"tier" in parameters && …`), or what the model makes.',
+    ITEMS_INVALID:
+      'The text names the step, the item or iteration, what came and what is wanted. More items than `maxItems`: raise it, or find fewer. Tensors of unequal numbers of items: the steps that make them do not agree. Outputs of unequal shape: gather them with `Concat`, or pad them.',
     OUTPUT_ABSENT:
       'All steps that make an output were skipped. Mark the output `optional: true`, or name another tensor in `firstOf`.',
     RESPONSE_INVALID:

@@ -150,6 +150,94 @@ const CHOICES: readonly FieldChange[] = [
   ...changes(MAYBE, [['steps[].when', 'true', 'false']]),
 ]
 
+/** A step for each item, beside one that reads the same inputs. */
+function forEach(fields: object) {
+  return {
+    maxBatchSize: 0,
+    inputs: [
+      ...['image', 'other'].map((name) => ({ name, datatype: 'FP32', shape: [-1, -1] })),
+      ...['n', 'm'].map((name) => ({ name, datatype: 'INT32', shape: [1] })),
+    ],
+    outputs: [
+      { name: 'boxes', from: 'detect.boxes' },
+      { name: 'rest', from: 'rest.boxes', optional: true },
+    ],
+    steps: [
+      {
+        name: 'detect',
+        modelRef: { name: 'first' },
+        forEach: { items: { image: 'image', mask: 'image' }, maxItems: 9, count: 'n', ...fields },
+      },
+      {
+        name: 'rest',
+        modelRef: { name: 'first' },
+        inputMap: { image: 'image', mask: 'other' },
+        when: 'tensors["n"][0] + tensors["m"][0] > 0',
+      },
+    ],
+  }
+}
+
+/** A step that gets its own boxes again. */
+function loop(fields: object) {
+  const carry = { image: 'detect.boxes', mask: 'detect.boxes' }
+  return {
+    maxBatchSize: 0,
+    steps: [{ ...step('detect', 'first'), loop: { carry, maxIterations: 9, ...fields } }],
+  }
+}
+
+const REPEATED: readonly FieldChange[] = [
+  ...changes(forEach({}), [
+    ['steps[].forEach.items{mask}', 'image', 'other'],
+    ['steps[].forEach.count', 'n', 'm'],
+    ['steps[].forEach.maxItems', 9, 10],
+    ['steps[].forEach.maxParallel', undefined, 3],
+    ['steps[].forEach.gather', undefined, 'Concat'],
+  ]),
+  change(
+    { at: 'server', says: /want an input to be cut/ },
+    ['steps[].forEach.items', { image: 'image', mask: 'image' }, {}],
+    forEach({}),
+  ),
+  ...changes(forEach({ onItemError: { default: { boxes: ONE } } }), [
+    ['steps[].forEach.onItemError.default{boxes}.value[]', 1, 2],
+  ]),
+  ...changes(forEach({ onItemError: { default: { boxes: { datatype: 'FP32', value: [1] } } } }), [
+    ['steps[].forEach.onItemError.default{boxes}.value', [1], []],
+  ]),
+  change(
+    unaccepted('RepeatInvalid', /got none for 'boxes'/),
+    ['steps[].forEach.onItemError.default', { boxes: ONE }, {}],
+    forEach({ onItemError: { default: { boxes: ONE } } }),
+  ),
+  change(
+    unaccepted('ShapeMismatch', /default\[boxes\]/),
+    ['steps[].forEach.onItemError.default{boxes}.shape', [1], []],
+    forEach({ onItemError: { default: { boxes: ONE } } }),
+  ),
+  change(
+    unaccepted('InvalidSpec', /got 1 elements, want 2/),
+    ['steps[].forEach.onItemError.default{boxes}.shape[]', 1, 2],
+    forEach({ onItemError: { default: { boxes: ONE } } }),
+  ),
+  change(
+    unaccepted('DatatypeMismatch', /default\[boxes\]/),
+    ['steps[].forEach.onItemError.default{boxes}.datatype', 'FP32', 'UINT8'],
+    forEach({ onItemError: { default: { boxes: ONE } } }),
+  ),
+  change(
+    { at: 'server', says: /want an input that an iteration hands to the next/ },
+    ['steps[].loop.carry', { image: 'detect.boxes', mask: 'detect.boxes' }, {}],
+    loop({}),
+  ),
+  ...changes(loop({}), [
+    ['steps[].loop.carry{mask}', 'detect.boxes', 'detect.scores'],
+    ['steps[].loop.until', undefined, 'tensors["detect.scores"][0] > 0.5'],
+    ['steps[].loop.maxIterations', 9, 10],
+  ]),
+]
+
 const GRAPH: readonly FieldChange[] = [
   ...CHOICES,
   ...changes({}, [
@@ -324,4 +412,4 @@ const EXPOSED: readonly FieldChange[] = [
 ]
 
 /** The changes of the field walk for Ensembles: every field of the spec, each changed alone. */
-export const ENSEMBLE_CHANGES: readonly FieldChange[] = [...GRAPH, ...EXPOSED]
+export const ENSEMBLE_CHANGES: readonly FieldChange[] = [...GRAPH, ...REPEATED, ...EXPOSED]

@@ -216,7 +216,10 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
     [{ steps: [{ ...step, name: 'a.b' }] }, /^spec\.steps\[0\]\.name: /],
     [{ steps: [{ ...step, ensembleRef: { name: 'e' } }] }, /got modelRef and ensembleRef/],
     [{ steps: [{ name: 'a', inputMap: { x: 'x' } }] }, /got neither modelRef nor ensembleRef/],
-    [{ steps: [{ name: 'a', modelRef: { name: 'm' } }] }, /want inputMap, inputs or firstOf/],
+    [
+      { steps: [{ name: 'a', modelRef: { name: 'm' } }] },
+      /want inputMap, inputs, firstOf or forEach/,
+    ],
     [{ outputs: [{ name: 'y', from: 'a.y', datatype: 'FP32' }] }, /want datatype and shape/],
     [{ timeout: '1d' }, /^spec\.timeout: /],
     [{ steps: [{ ...step, timeout: '0s' }] }, /^spec\.steps\[0\]\.timeout: got '0s'/],

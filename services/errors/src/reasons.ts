@@ -131,6 +131,10 @@ export const REASONS = {
     code: 'FAILED_PRECONDITION',
     meaning: 'a condition of a graph has no value for what it reads',
   },
+  ITEMS_INVALID: {
+    code: 'FAILED_PRECONDITION',
+    meaning: 'the items or iterations of a step are too many, or do not fit together',
+  },
   OUTPUT_ABSENT: {
     code: 'FAILED_PRECONDITION',
     meaning: 'the steps that make a required output were skipped',

@@ -5,6 +5,8 @@ import { REASONS, type Reason } from './reasons.ts'
 export interface ErrorDetails {
   readonly ensemble?: string
   readonly step?: string
+  /** Items of the step, e.g. `12` or `0..31`, or its iteration in a loop. */
+  readonly item?: string
   readonly model?: string
   readonly version?: string
   readonly replica?: string

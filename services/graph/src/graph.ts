@@ -44,6 +44,33 @@ export type Source = Readonly<z.infer<typeof Source>>
 const OutputSource = z.discriminatedUnion('kind', [TensorSource, FirstOf])
 export type OutputSource = Readonly<z.infer<typeof OutputSource>>
 
+/** Runs a step for each item. */
+const ForEach = z.object({
+  /** Inputs of the model that are cut along axis 0. */
+  items: z.array(z.string()).readonly(),
+  /** Name, among the controls, of the number of items; absent for all. */
+  count: z.string().exactOptional(),
+  maxItems: z.int().min(1),
+  /** Calls of one request at the same time. */
+  maxParallel: z.int().min(1),
+  gather: z.enum(['Stack', 'Concat']),
+  /** Values, by output, of an item that failed; absent where the step fails. */
+  itemDefault: z.record(z.string(), Constant).exactOptional(),
+})
+export type ForEach = Readonly<z.infer<typeof ForEach>>
+
+/** Runs a step again with what it made. */
+const Loop = z.object({
+  /** Inputs that get an output of the iteration before. */
+  carry: z.array(z.object({ input: z.string(), output: z.string() })).readonly(),
+  /** Condition in CEL that ends it; absent for none. */
+  until: z.string().exactOptional(),
+  /** Outputs of the step that `until` reads, by the names that they have in it. The other tensors are among the controls. */
+  reads: z.array(z.object({ name: z.string(), output: z.string() })).readonly(),
+  maxIterations: z.int().min(1),
+})
+export type Loop = Readonly<z.infer<typeof Loop>>
+
 const GraphStep = z.object({
   /** Name in errors, details and metrics. No two steps of a graph share it. */
   name: z.string().min(1),
@@ -53,13 +80,16 @@ const GraphStep = z.object({
   version: z.int().min(-1),
   /** Inputs of the model that are fed, each once. */
   inputs: z.array(z.object({ name: z.string(), from: Source }).readonly()).readonly(),
-  /** Tensors that `when` reads, by the names that they have in it. */
+  /** Tensors that `when`, `until` and `count` read, by the names that they have in them. */
   controls: z
     .array(z.object({ name: z.string(), from: TensorSource }))
     .readonly()
     .exactOptional(),
   /** Condition in CEL. The step is skipped where it is false. */
   when: z.string().exactOptional(),
+  /** Absent for a step that runs once. No step has `loop` too. */
+  forEach: ForEach.exactOptional(),
+  loop: Loop.exactOptional(),
   /** Parameters that the step's requests have beside those of the ensemble's request, which they replace. */
   parameters: z.record(z.string(), z.union([z.number(), z.string(), z.boolean()])).exactOptional(),
   /** Outputs of the model that are asked for, each once, and the names that their tensors have in texts and in `ensemble_scheduling`. */

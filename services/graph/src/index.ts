@@ -29,7 +29,13 @@ export {
 export { fromModelConfig } from './import/from-model-config.ts'
 export { constantData, constantOf } from './plan/constants.ts'
 export { orderEnsembles } from './plan/ensemble-order.ts'
-export type { ComposingModel, EnsemblePlan, PlanStep } from './plan/ensemble-plan.ts'
+export type {
+  ComposingModel,
+  EnsemblePlan,
+  PlanForEach,
+  PlanLoop,
+  PlanStep,
+} from './plan/ensemble-plan.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan/plan-ensemble.ts'
 export { selectOutputs } from './plan/run-graph.ts'
 export { readConfigGraph } from './read/read-config.ts'
@@ -44,6 +50,7 @@ export type {
   TensorEntry,
 } from './run/ensemble-run.ts'
 export { createEnsembleRun } from './run/graph-run.ts'
+export { FAILED, LENGTHS } from './step-signature.ts'
 export { type CheckedConfig, checkConfig } from './validate/check-config.ts'
 export { checkEnsemble, type EnsembleCheck, summarizeProblems } from './validate/check-manifest.ts'
 export type { EnsembleWorld, KnownModel } from './validate/find-models.ts'

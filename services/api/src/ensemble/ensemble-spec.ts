@@ -13,6 +13,7 @@ import {
 import { Constant, ParameterValue } from './constant.ts'
 import { EnsembleExpose } from './ensemble-expose.ts'
 import { CALLEE, STEP_CALL } from './step-call.ts'
+import { STEP_REPEAT } from './step-repeat.ts'
 
 const MAX_STEPS = 64
 
@@ -100,14 +101,15 @@ const EnsembleStepFields = z.strictObject({
     .describe(
       'Condition in CEL, over `tensors["STEP.OUTPUT"]` and `parameters["NAME"]`: the step is skipped where it is false. Tensors that a skipped step would make are absent, and so are those of the steps that need them.',
     ),
+  ...STEP_REPEAT,
   ...STEP_CALL,
 })
 
 export const EnsembleStepSpec = cel(
   oneOf(EnsembleStepFields, 'modelRef', 'ensembleRef'),
   {
-    rule: 'has(self.inputMap) || has(self.inputs) || has(self.firstOf)',
-    message: 'want inputMap, inputs or firstOf: a step reads something',
+    rule: 'has(self.inputMap) || has(self.inputs) || has(self.firstOf) || has(self.forEach)',
+    message: 'want inputMap, inputs, firstOf or forEach: a step reads something',
   },
   {
     rule: '!has(self.hedge) || has(self.modelRef)',

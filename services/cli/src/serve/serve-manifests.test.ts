@@ -1,13 +1,7 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  createHealth,
-  createLogger,
-  loadTracingSettings,
-  parseFlags,
-  systemClock,
-} from '@tutti/chassis'
+import { createLogger, parseFlags, systemClock } from '@tutti/chassis'
 import { serveBytes, startArtifactServer, tarArchive } from '@tutti/repository/testing'
 import t, { type Test } from 'tap'
 import { importTriton } from '../import/import-triton.ts'
@@ -19,22 +13,12 @@ import {
   IGNORED_STEP_FIELDS,
 } from './ignored-fields.ts'
 import { openManifests } from './open-manifests.ts'
-import { startServe } from './serve.ts'
 import { SERVE_FLAGS } from './serve-flags.ts'
+import { ask, model, serve } from './testing/serve-manifests.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const BASIC = join(ROOT, 'model_repository/.variants/fixtures/basic')
 const row = Array.from({ length: 16 }, (_, i) => i)
-
-const model = (name: string, storageUri: string, more = ''): string => `
-apiVersion: tutti.dev/v1alpha1
-kind: Model
-metadata: {name: ${name}}
-spec:
-  modelName: ${name.replaceAll('-', '_')}
-  modelFormat: {name: onnx}
-  storageUri: ${storageUri}
-${more}`
 
 const ENSEMBLE = `
 apiVersion: tutti.dev/v1alpha1
@@ -51,52 +35,6 @@ spec:
     - {name: first, modelRef: {name: add_one_batch}, inputMap: {X: X}, hedge: {after: 50ms}, mayRunTwice: true}
     - {name: second, modelRef: {name: add_one_batch}, inputMap: {X: first.Y}}
 `
-
-/** Serves manifests as the command does, on free ports. */
-async function serve(t: Test, manifests: readonly string[], ...argv: string[]) {
-  const folder = t.testdir({ 'all.yaml': manifests.join('\n---\n') })
-  const loopback = ['grpc', 'http', 'metrics'].flatMap((server) => [
-    `--${server}-address=127.0.0.1`,
-    `--${server}-port=0`,
-  ])
-  const { values: flags } = parseFlags(SERVE_FLAGS, [
-    `-f=${folder}/all.yaml`,
-    `--storage-map=pvc://fixtures=${BASIC}`,
-    ...loopback,
-    ...argv,
-  ])
-  const lines: string[] = []
-  const destination = { write: (line: string) => lines.push(line) }
-  const log = createLogger({ level: 'info', name: 'test', destination })
-  const { signal } = new AbortController()
-  let told = ''
-  const opened = await openManifests({
-    flags,
-    input: undefined,
-    err: (text) => {
-      told += text
-    },
-    cache: join(folder, 'cache'),
-    clock: systemClock,
-    log,
-    signal,
-  }).catch((error: unknown) => {
-    throw Object.assign(new Error(told), { cause: error })
-  })
-  const health = createHealth()
-  const settings = loadTracingSettings({})
-  const running = await startServe({ flags, settings, log, health, manifests: opened })
-  t.teardown(() => running.close())
-  const messages = lines.map((line) => JSON.parse(line))
-  const { httpPort, metricsPort } = messages.find((line) => line.httpPort !== undefined)
-  return { port: Number(httpPort), metricsPort, messages, folder, running }
-}
-
-async function ask(port: number, path: string, body?: object): Promise<readonly [number, unknown]> {
-  const post = { method: 'POST', body: JSON.stringify(body) }
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, body === undefined ? {} : post)
-  return [answer.status, JSON.parse(await answer.text())]
-}
 
 async function infer(port: number, name: string): Promise<readonly [number, unknown]> {
   const inputs = [{ name: 'X', datatype: 'FP32', shape: [1, 16], data: row }]

@@ -203,6 +203,9 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
     ...[[], ['CANCELLED'], ['OK'], ['INTERNAL', 'INTERNAL'], ['INTERNAL']].map((retryOn) => {
       return { ...step, retry: { maxRetries: 11, retryOn } }
     }),
+    { ...step, forEach: { items: {}, maxItems: 1 } },
+    { name: 'a', modelRef: { name: 'm' }, forEach: { items: { i: 'x' }, maxItems: 1 } },
+    { ...step, loop: { carry: {}, maxIterations: 1 } },
   ].map((one) => ({ steps: [one] })),
   ...DURATIONS.map((timeout) => ({ timeout })),
   ...[

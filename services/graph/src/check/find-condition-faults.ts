@@ -6,7 +6,7 @@ import {
   type Shape,
   shapeMatches,
 } from '@tutti/tensor'
-import { compileCondition, MAX_CONDITION_ELEMENTS } from '../conditions.ts'
+import { compileCondition, MAX_CONDITION_ELEMENTS, tensorsOfCondition } from '../conditions.ts'
 import {
   type Constant,
   type Graph,
@@ -37,11 +37,13 @@ export interface ConditionFault {
   readonly want: string
 }
 
-interface Checked {
+export interface Checked {
   readonly config: ModelConfig
   readonly graph: Graph
-  /** Configurations of models, as far as they are known. */
+  /** Configurations of models as the graph sees them, as far as they are known. */
   readonly configOf: ConfigOfStep
+  /** The models' own configurations. */
+  readonly modelOf: ConfigOfStep
   readonly definitions: TensorDefinitions
   /** Lists the outputs that responses of a step's model may lack. */
   readonly optionalOutputsOf: (step: GraphStep) => readonly string[]
@@ -101,7 +103,9 @@ function* conditionFaults(
     const problem = error instanceof Error ? error.message : String(error)
     yield { reason, at, got: `'${when}': ${problem}`, want: 'a condition in CEL' }
   }
+  const read = tensorsOfCondition(when)
   for (const { name, from } of controls) {
+    if (!read.includes(name)) continue
     const shape = definitions.get(tensorName(graph, from))?.fullDims ?? []
     const least = shape.reduce((count, extent) => count * Math.max(1, extent), 1)
     if (least <= MAX_CONDITION_ELEMENTS) continue
@@ -142,7 +146,8 @@ function* defaultFaults({ config, graph }: Checked): Generator<ConditionFault> {
   }
 }
 
-function* valueFaults(
+/** Finds what is wrong with the type of a value. */
+export function* valueFaults(
   { datatype, shape }: Constant,
   o: {
     readonly at: Place

@@ -2,7 +2,7 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { Parameters, Shape, TensorValue } from '@tutti/tensor'
 import type { CallRules } from '../call-rules.ts'
 import type { StepCondition } from '../conditions.ts'
-import type { Graph } from '../graph.ts'
+import type { ForEach, Graph, Loop } from '../graph.ts'
 
 /** A model that an ensemble composes, as far as planning needs to know it. */
 export interface ComposingModel {
@@ -17,6 +17,18 @@ export interface ComposingModel {
   readonly versionError?: string
   /** Reason why the model's own configuration was refused. */
   readonly configError?: string
+}
+
+/** How a step runs for each item. */
+export interface PlanForEach extends Omit<ForEach, 'itemDefault'> {
+  /** Values, by output, of an item that failed; undefined where the step fails. */
+  readonly itemDefault: ReadonlyMap<string, TensorValue> | undefined
+}
+
+/** How a step runs again with what it made. */
+export interface PlanLoop extends Omit<Loop, 'until'> {
+  /** Condition that ends it; undefined for none. */
+  readonly until: StepCondition | undefined
 }
 
 /** A model's input or output and the ensemble tensor that feeds it or that it makes. */
@@ -54,6 +66,10 @@ export interface PlanStep {
   readonly controls: readonly PlanStepOutput[]
   /** Condition of the step; undefined for a step that is never skipped by itself. */
   readonly when: StepCondition | undefined
+  /** How it runs for each item; undefined for a step that does not. */
+  readonly forEach: PlanForEach | undefined
+  /** How it runs again with what it made; undefined for a step that does not. */
+  readonly loop: PlanLoop | undefined
   /** Parameters of the step's requests beside those of the ensemble's; undefined for none. */
   readonly parameters: Parameters | undefined
   /** Outputs that the step may withhold because steps of its own ensemble were skipped. */

@@ -11,6 +11,7 @@ import type { CallRules } from '../call-rules.ts'
 import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
 import { datatypesOf, describePlace, findConditionFaults } from '../check/find-condition-faults.ts'
+import { findRepeatFaults } from '../check/find-repeat-faults.ts'
 import {
   type ConfigOfStep,
   findTensorFaults,
@@ -20,7 +21,12 @@ import { tensorText } from '../check/triton-texts.ts'
 import { validateGraph } from '../check/validate-graph.ts'
 import { compileCondition } from '../conditions.ts'
 import { type Graph, type GraphStep, readsOf, type TensorSource, tensorsOf } from '../graph.ts'
-import { type LookupModel, resolveComposingModels } from './composing-models.ts'
+import { signatureOf } from '../step-signature.ts'
+import {
+  type ComposingModels,
+  type LookupModel,
+  resolveComposingModels,
+} from './composing-models.ts'
 import { ConstantTable } from './constants.ts'
 import { labelTensors } from './decouple-labels.ts'
 import type {
@@ -30,6 +36,7 @@ import type {
   PlanStepInput,
   PlanTensor,
 } from './ensemble-plan.ts'
+import { planForEach, planLoop } from './plan-repeat.ts'
 import { runGraph } from './run-graph.ts'
 import { checkDependencies } from './step-dependencies.ts'
 
@@ -48,27 +55,16 @@ export function planEnsemble(o: {
 }): EnsemblePlan {
   const { config, graph } = o
   validateGraph(config, graph)
-  const { configOf, optionalOutputsOf } = resolveComposingModels(config, graph, o.lookup)
-  const { definitions, faults } = findTensorFaults({
-    config,
-    graph: addFallbacks(graph, configOf).graph,
-    configOf,
-  })
-  const [fault] = faults
-  if (fault !== undefined) {
-    throw invalid(config, tensorText(config, fault), { model: fault.model.name })
-  }
-  const [beyond] = findConditionFaults({ config, graph, configOf, definitions, optionalOutputsOf })
-  if (beyond !== undefined) {
-    const text = `in ensemble ${config.name}, ${describePlace(graph, beyond.at)}: got ${beyond.got}, want ${beyond.want}`
-    throw invalid(config, text)
-  }
+  const models = resolveComposingModels(config, graph, o.lookup)
+  const { modelOf, configOf, definitions } = checkSteps(config, graph, models)
   const table = new TensorTable(config, graph)
   const constants = new ConstantTable()
   const drafts = graph.steps.map((step, index) => ({
     ...draftStep(step, index, { config, configOf, table, constants }),
     when: conditionOf(graph, step, definitions),
-    optionalOutputs: new Set(optionalOutputsOf(step)),
+    forEach: step.forEach && planForEach(step.forEach),
+    loop: step.loop && planLoop(step, { graph, definitions, model: modelOf(step) }),
+    optionalOutputs: new Set(models.optionalOutputsOf(step)),
     index,
   }))
   checkDependencies(config.name, graph, drafts)
@@ -112,6 +108,29 @@ function planOutputs(
     const tensors = tensorsOf(from).map((tensor) => table.indexOf(tensor))
     return { ...ensembleTensor(output, tensors), optional }
   })
+}
+
+/**
+ * Checks the steps against their models.
+ *
+ * @returns the models by step: as they are, and as the graph sees them; the types of all tensors.
+ * @throws ServeError ENSEMBLE_INVALID
+ */
+function checkSteps(config: ModelConfig, graph: Graph, models: ComposingModels) {
+  const modelOf = (step: GraphStep) => models.configOf(step)
+  const configOf = (step: GraphStep) => signatureOf(step, modelOf(step))
+  const whole = addFallbacks(graph, modelOf).graph
+  const { definitions, faults } = findTensorFaults({ config, graph: whole, configOf })
+  const [fault] = faults
+  if (fault !== undefined) {
+    throw invalid(config, tensorText(config, fault), { model: fault.model.name })
+  }
+  const optionalOutputsOf = (step: GraphStep) => models.optionalOutputsOf(step)
+  const checked = { config, graph, configOf, modelOf, definitions, optionalOutputsOf }
+  const [beyond] = [...findConditionFaults(checked), ...findRepeatFaults(checked)]
+  if (beyond === undefined) return { modelOf, configOf, definitions }
+  const text = `in ensemble ${config.name}, ${describePlace(graph, beyond.at)}: got ${beyond.got}, want ${beyond.want}`
+  throw invalid(config, text)
 }
 
 /** Returns the configuration of an ensemble that clients get. `decoupled` is computed, whatever was written. */
@@ -159,7 +178,7 @@ function draftStep(
     readonly table: TensorTable
     readonly constants: ConstantTable
   },
-): Omit<PlanStep, 'label' | 'index' | 'when' | 'optionalOutputs'> {
+): Omit<PlanStep, 'label' | 'index' | 'when' | 'forEach' | 'loop' | 'optionalOutputs'> {
   const { config, configOf, table, constants } = o
   const model = configOf(step)
   assert(model !== undefined, `model ${step.model} was not looked up`)

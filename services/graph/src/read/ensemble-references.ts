@@ -6,6 +6,13 @@ import type { TensorSource } from '../graph.ts'
 /** A source that is known. */
 export type KnownSource = Exclude<TensorSource, { readonly kind: 'unknown' }>
 
+/** A reference to a tensor, in an input of a step, its condition, or an output of the ensemble. */
+export interface GraphRead {
+  readonly source: KnownSource
+  /** Path of the field that has the reference. */
+  readonly path: string
+}
+
 /** Takes a problem of a reference, which is then left out. */
 export type Report = (reason: AcceptedReason, path: string, message: string) => void
 

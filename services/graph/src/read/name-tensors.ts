@@ -1,5 +1,5 @@
-import { type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
-import { allReads, type GraphRead, type ResolvedSpec, stepReads } from './resolve-references.ts'
+import { type GraphRead, type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
+import { allReads, type ResolvedSpec, stepReads } from './resolve-references.ts'
 
 /** The names of tensors, by `sourceKeyOf` of their source. A tensor that nothing reads has no name. */
 export type TensorNames = ReadonlyMap<string, string>

@@ -8,10 +8,13 @@ import { type Problem, toRefusal } from '../check/problem.ts'
 import type { Words } from '../check/words.ts'
 import type { Graph, GraphStep, OutputSource } from '../graph.ts'
 import { printScheduling } from '../print-scheduling.ts'
+import { signatureOf } from '../step-signature.ts'
 import { type KnownSource, type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
 import { ManifestWords } from './manifest-words.ts'
 import { nameTensors, type TensorNames } from './name-tensors.ts'
 import { readCall } from './read-call.ts'
+import type { StepControls } from './read-controls.ts'
+import { readRepeat } from './read-repeat.ts'
 import {
   type FindModel,
   modelOfStep,
@@ -95,6 +98,8 @@ export function readValidManifest(
   return reading
 }
 
+const NO_CONTROLS: StepControls = { tensors: new Map(), own: new Map(), carry: new Map() }
+
 function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
   const { spec, inputs, controls, outputs, dependsOn } = resolved
   const { timeout, maxInFlightRequests } = spec
@@ -102,18 +107,17 @@ function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
     steps: spec.steps.map((step, index): GraphStep => {
       const call = readCall(step)
       const { when, parameters } = step
+      const read = controls[index] ?? NO_CONTROLS
       return {
         name: step.name,
         model: modelOfStep(step),
         version: step.modelRef?.version ?? -1,
         inputs: [...(inputs[index] ?? [])].map(([name, { from }]) => ({ name, from })),
-        ...(when !== undefined && {
-          when,
-          controls: [...(controls[index] ?? [])].map(([name, { source: from }]) => ({
-            name,
-            from,
-          })),
+        ...(read.tensors.size > 0 && {
+          controls: [...read.tensors].map(([name, { source: from }]) => ({ name, from })),
         }),
+        ...(when !== undefined && { when }),
+        ...readRepeat(step, read),
         ...(parameters !== undefined && { parameters }),
         outputs: outputsOf(resolved, names, index),
         after: [...new Set(dependsOn[index])],
@@ -182,7 +186,7 @@ function madeType(
   findModel: FindModel,
 ) {
   const step = spec.steps[index]
-  const config = step && findModel(modelOfStep(step))
+  const config = step && signatureOf(readRepeat(step, NO_CONTROLS), findModel(modelOfStep(step)))
   const made = config?.output.find(({ name }) => name === output)
   const isUnbatched = (spec.maxBatchSize ?? 0) === 0 && (config?.max_batch_size ?? 0) > 0
   return made && { data_type: made.data_type, dims: isUnbatched ? [-1, ...made.dims] : made.dims }

@@ -1,24 +1,12 @@
 import type { EnsembleSpec, Constant as ManifestConstant } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import { hintOf } from '../check/problem.ts'
-import { tensorsOfCondition } from '../conditions.ts'
 import type { Constant, OutputSource, Source } from '../graph.ts'
-import {
-  EnsembleReferences,
-  type KnownSource,
-  type Report,
-  stepPath,
-} from './ensemble-references.ts'
+import { EnsembleReferences, type GraphRead, type Report, stepPath } from './ensemble-references.ts'
+import { readControls, type StepControls } from './read-controls.ts'
 
 /** Finds the completed configuration of a served name; returns undefined while it is not known. */
 export type FindModel = (servedName: string) => ModelConfig | undefined
-
-/** A reference to a tensor, in an input of a step, its condition, or an output of the ensemble. */
-export interface GraphRead {
-  readonly source: KnownSource
-  /** Path of the field that has the reference. */
-  readonly path: string
-}
 
 /** The value of an input of a step's model, or of an output of the ensemble. */
 export interface ResolvedSource<From extends Source = Source> {
@@ -34,8 +22,8 @@ export interface ResolvedSpec {
   readonly spec: EnsembleSpec
   /** Sources by input of the step's model; one map per step. */
   readonly inputs: readonly ReadonlyMap<string, ResolvedSource>[]
-  /** Tensors of conditions, by the names that they have there; one map per step. */
-  readonly controls: readonly ReadonlyMap<string, GraphRead>[]
+  /** The references of conditions, counts and loops; one for each step. */
+  readonly controls: readonly StepControls[]
   /** Sources of the outputs, in the order of `spec.outputs`; undefined if reported. */
   readonly outputs: readonly (ResolvedSource<OutputSource> | undefined)[]
   /** Names that `outputMap` gives, by output of the step's model; one map per step. */
@@ -62,7 +50,7 @@ export function stepReads(
   step: number,
 ): readonly GraphRead[] {
   const fed = [...(inputs[step]?.values() ?? [])].flatMap(({ reads }) => reads)
-  return [...fed, ...(controls[step]?.values() ?? [])]
+  return [...fed, ...(controls[step]?.tensors.values() ?? [])]
 }
 
 /** The Model or Ensemble that a step, or its fallback, runs, as it is written. */
@@ -109,7 +97,7 @@ export function resolveReferences(
   return {
     spec,
     inputs: steps.map(readStep),
-    controls: steps.map(readCondition),
+    controls: steps.map(readControls),
     outputs: spec.outputs.map((output, i) => {
       const path = `outputs[${i}].${output.from === undefined ? 'firstOf' : 'from'}`
       const named = output.from === undefined ? (output.firstOf ?? []) : [output.from]
@@ -154,22 +142,11 @@ function toSource(
   return { from: tensors.length === 1 ? only : { kind: 'firstOf', tensors }, path, reads }
 }
 
-/** Resolves the tensors that a condition reads. One whose text cannot be read is left to the checker. */
-function readCondition(o: StepReads): ReadonlyMap<string, GraphRead> {
-  const { when } = o.spec.steps[o.index] ?? {}
-  const found = new Map<string, GraphRead>()
-  const path = `${stepPath(o.spec, o.index)}.when`
-  for (const name of when === undefined ? [] : tensorsOfCondition(when)) {
-    const source = o.references.resolve(name, path, 'input')
-    if (source === undefined) o.partial.add(o.index)
-    else found.set(name, { source, path })
-  }
-  return found
-}
-
 function readStep(o: StepReads): ReadonlyMap<string, ResolvedSource> {
-  const mapped = readInputMap(o)
-  for (const [input, source] of [...readFirstOf(o), ...readConstants(o)]) {
+  const step = o.spec.steps[o.index]
+  const mapped = readMap(o, 'inputMap', step?.inputMap)
+  const items = readMap(o, 'forEach.items', step?.forEach?.items)
+  for (const [input, source] of [...readFirstOf(o), ...readConstants(o), ...items]) {
     const other = mapped.get(input)
     if (other === undefined) mapped.set(input, source)
     else
@@ -180,7 +157,7 @@ function readStep(o: StepReads): ReadonlyMap<string, ResolvedSource> {
       )
   }
   const all = new Map(mapped)
-  const shorthands = o.spec.steps[o.index]?.inputs ?? []
+  const shorthands = step?.inputs ?? []
   for (const [i, shorthand] of shorthands.entries()) addShorthand(o, { shorthand, i, mapped, all })
   return all
 }
@@ -212,13 +189,18 @@ function readFirstOf(o: StepReads): readonly [string, ResolvedSource][] {
   })
 }
 
-function readInputMap(o: StepReads): Map<string, ResolvedSource> {
+/** @param map - from inputs of the model to the tensors that feed them. */
+function readMap(
+  o: StepReads,
+  field: 'inputMap' | 'forEach.items',
+  map: Readonly<Record<string, string>> | undefined,
+): Map<string, ResolvedSource> {
   const { spec, references, index } = o
   const found = new Map<string, ResolvedSource>()
-  for (const [input, reference] of Object.entries(spec.steps[index]?.inputMap ?? {})) {
-    const path = `${stepPath(spec, index)}.inputMap[${input}]`
+  for (const [input, reference] of Object.entries(map ?? {})) {
+    const path = `${stepPath(spec, index)}.${field}[${input}]`
     if (!references.isKnown(reference) && references.isKnown(input)) {
-      const problem = `no ensemble tensor '${reference}', but '${input}' is one: inputMap goes from the model's input to the tensor that feeds it; want {${reference}: ${input}}`
+      const problem = `no ensemble tensor '${reference}', but '${input}' is one: ${field} goes from the model's input to the tensor that feeds it; want {${reference}: ${input}}`
       o.report('UnknownTensor', path, problem)
       references.mean(input)
       o.partial.add(index)

@@ -6,6 +6,7 @@ import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
 import { describeCondition, describeStructure, describeTensors } from '../check/describe-faults.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
 import { findConditionFaults } from '../check/find-condition-faults.ts'
+import { findRepeatFaults } from '../check/find-repeat-faults.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
 import { type ConfigOfStep, findTensorFaults } from '../check/find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from '../check/problem.ts'
@@ -14,6 +15,7 @@ import { calleesOf, type Graph, type GraphStep } from '../graph.ts'
 import { completeEnsembleConfig, planEnsemble } from '../plan/plan-ensemble.ts'
 import { type ManifestReading, readManifest } from '../read/read-manifest.ts'
 import { modelsOfStep } from '../read/resolve-references.ts'
+import { signatureOf } from '../step-signature.ts'
 import { type EnsembleWorld, type FoundModels, findModels, type KnownModel } from './find-models.ts'
 
 /** The result of an Ensemble's check. */
@@ -96,7 +98,8 @@ function* findProblems(
   { world, models, reading }: Looked,
 ): Generator<Problem> {
   const { config, graph, words, fallbackWords, doubts } = reading
-  const configOf: ConfigOfStep = ({ model }) => models.known.get(model)?.config
+  const modelOf: ConfigOfStep = ({ model }) => models.known.get(model)?.config
+  const configOf: ConfigOfStep = (step) => signatureOf(step, modelOf(step))
   const holder = world.holder?.(config.name)
   if (holder !== undefined) {
     const message = nameConflict(config.name, holder)
@@ -107,8 +110,8 @@ function* findProblems(
   for (const fault of findStructureFaults(config, graph, doubts)) {
     yield describeStructure(fault, words)
   }
-  yield* stepProblems(manifest, { models, reading, configOf })
-  const whole = addFallbacks(graph, configOf)
+  yield* stepProblems(manifest, { models, reading, configOf: modelOf })
+  const whole = addFallbacks(graph, modelOf)
   const { definitions, faults } = findTensorFaults({
     config,
     graph: whole.graph,
@@ -122,8 +125,10 @@ function* findProblems(
     yield describeTensors(config, { ...fault, at: { ...at, step } }, said)
   }
   const optionalOutputsOf = ({ model }: GraphStep) => models.known.get(model)?.optionalOutputs ?? []
-  const checked = { config, graph, configOf, definitions, optionalOutputsOf }
-  for (const fault of findConditionFaults(checked)) yield describeCondition(fault, words)
+  const checked = { config, graph, configOf, modelOf, definitions, optionalOutputsOf }
+  for (const fault of [...findConditionFaults(checked), ...findRepeatFaults(checked)]) {
+    yield describeCondition(fault, words)
+  }
 }
 
 /** Finds what is wrong with what each step calls, and with the rules for its call. */

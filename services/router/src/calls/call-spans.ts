@@ -19,12 +19,13 @@ export function startCallSpan(
     readonly target: ResolvedEntry
     readonly ensemble: string
     readonly step: string
+    readonly part?: string
     readonly attempt: number
     readonly context: CallContext
   },
   replica: string,
 ): Span {
-  const { target, ensemble, step, attempt, context } = call
+  const { target, ensemble, step, part, attempt, context } = call
   const { model, version } = target.pinned
   const attributes = {
     'tutti.model': model,
@@ -34,6 +35,7 @@ export function startCallSpan(
       'tutti.ensemble': ensemble,
       'tutti.step': step,
       'tutti.attempt': attempt,
+      ...(part !== undefined && { 'tutti.item': part }),
     }),
   }
   const parent = context.trace

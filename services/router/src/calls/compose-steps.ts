@@ -1,6 +1,8 @@
 import { type EnsemblePlan, fallbackOf, type PlanStep } from '@tutti/graph'
 import { withFallback } from './fallback-call.ts'
 import { withHedge } from './hedged-call.ts'
+import { withLoop } from './looped-call.ts'
+import { withForEach } from './mapped-call.ts'
 import { observeStep } from './observe-step.ts'
 import { callModel, withRetries } from './retried-call.ts'
 import type { StepCall } from './step-call.ts'
@@ -23,11 +25,8 @@ export function stepCallsOf(plan: EnsemblePlan, callEnsemble: StepCall): readonl
 }
 
 /** Composes all that is around the call of one step, the outermost last. */
-function composeStep(
-  plan: EnsemblePlan,
-  { call: rules }: PlanStep,
-  callEnsemble: StepCall,
-): StepCall {
+function composeStep(plan: EnsemblePlan, step: PlanStep, callEnsemble: StepCall): StepCall {
+  const { call: rules, forEach, loop } = step
   const { retry, hedge, timeoutMs, onError } = rules
   const isPlain = retry === undefined && hedge === undefined
   const callReplica = isPlain ? callModel : withRetries(rules, withHedge(hedge))
@@ -35,12 +34,26 @@ function composeStep(
   const callNested = retry === undefined ? callEnsemble : withRetries(rules, callEnsemble)
   const target: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callReplica(o, call, sink) : callNested(o, call, sink)
-  const bounded = withSlots(plan.graph.maxInFlightPerStep, observeStep(plan, target))
+  const { maxInFlightPerStep } = plan.graph
+  const repeated = (once: StepCall): StepCall => withForEach(forEach, withLoop(loop, once))
+  // An execution is observed from its begin on: one that repeats begins before it waits for a place.
+  const bounded = repeats(step)
+    ? observeStep(plan, repeated(withSlots(maxInFlightPerStep, target)))
+    : withSlots(maxInFlightPerStep, observeStep(plan, target))
   const fallback: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callModel(o, call, sink) : callEnsemble(o, call, sink)
   return withFallback(
     onError,
-    withTimeout(fallbackOf(rules)?.timeoutMs, observeStep(plan, fallback), 'the fallback of '),
+    withTimeout(
+      fallbackOf(rules)?.timeoutMs,
+      observeStep(plan, repeated(fallback)),
+      'the fallback of ',
+    ),
     withTimeout(timeoutMs, bounded),
   )
+}
+
+/** Tells whether a step runs several times for one request. */
+export function repeats({ forEach, loop }: Pick<PlanStep, 'forEach' | 'loop'>): boolean {
+  return forEach !== undefined || loop !== undefined
 }

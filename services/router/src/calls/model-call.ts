@@ -1,6 +1,13 @@
 import type { Span } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import type {
+  Executed,
+  InferRequest,
+  NamedTensor,
+  ResponseSink,
+  StepResponse,
+  StepTimes,
+} from '@tutti/tensor'
 import { UNWEIGHED } from '@tutti/transport'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 import { outputError } from './call-errors.ts'
@@ -25,6 +32,10 @@ export interface ModelCall {
   /** '' for a request to the model itself, and so `step`. */
   readonly ensemble: string
   readonly step: string
+  /** Items of the step that this call is about, e.g. `12` or `0..31`, or its iteration in a loop; absent for the whole step. */
+  readonly part?: string
+  /** Tensors that decide how often the step runs; absent for a step that runs once. */
+  readonly controls?: readonly NamedTensor[]
   readonly owner: RequestOwner
   readonly context: RequestCallContext
   /** Attempts at this call, this one included. Default 1. */

@@ -23,7 +23,7 @@ import {
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
-import { stepCallsOf } from '../calls/compose-steps.ts'
+import { repeats, stepCallsOf } from '../calls/compose-steps.ts'
 import { HeldBytes, type Holding } from '../calls/held-bytes.ts'
 import { lendOn } from '../calls/lend-tensors.ts'
 import type { ModelCall } from '../calls/model-call.ts'
@@ -199,7 +199,8 @@ class EnsembleExecution {
     const target = this.#steps[step]
     if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
     const { owner } = this.#call
-    const { name = '' } = this.#plan.steps[step] ?? {}
+    const planned = this.#plan.steps[step]
+    const isRepeated = planned !== undefined && repeats(planned)
     let tensors: readonly NamedTensor[]
     try {
       tensors = this.#read(inputs)
@@ -211,7 +212,8 @@ class EnsembleExecution {
       target,
       request: { context, inputs: tensors, requestedOutputs, ...this.#lend(inputs) },
       ensemble: this.#call.target.entry.name,
-      step: name,
+      step: planned?.name ?? '',
+      ...(isRepeated && { controls: this.#read(action.controls) }),
       owner,
       context: this.#stepContext,
       nextAttempt: () => this.#nextAttempt(step),

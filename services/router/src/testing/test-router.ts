@@ -52,7 +52,9 @@ function toSource(name: string, { config, graph }: EnsembleDefinition): Ensemble
 /** The parts of a graph that config.pbtxt has no words for. */
 export interface BeyondConfig extends Pick<Partial<Graph>, 'timeoutMs' | 'maxInFlightRequests'> {
   /** One for each step. */
-  readonly steps?: readonly Partial<Pick<GraphStep, 'name' | 'after' | 'call'>>[]
+  readonly steps?: readonly Partial<
+    Pick<GraphStep, 'name' | 'after' | 'call' | 'forEach' | 'loop'>
+  >[]
 }
 
 /** @param text - config.pbtxt without the name. */
