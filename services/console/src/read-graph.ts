@@ -1,5 +1,5 @@
 import {
-  describeCall,
+  describeStep,
   type EnsemblePlan,
   modelsOf,
   readConfigGraph,
@@ -61,7 +61,7 @@ export function readGraph(o: GraphSource): Graph | undefined {
       version,
       state: known === undefined ? 'unknown' : known.isReady ? 'ready' : 'not ready',
       ...ports,
-      call: describeCall(step.call ?? {}),
+      call: describeStep(step),
       totals: toTotals(totals.get(name)),
       failures: known?.failures,
     }

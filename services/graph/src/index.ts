@@ -15,7 +15,7 @@ export {
 export { ACCEPTED_REASONS, type Problem } from './check/problem.ts'
 export { validateGraph } from './check/validate-graph.ts'
 export { holds } from './conditions.ts'
-export { describeCall } from './describe-call.ts'
+export { describeStep } from './describe-step.ts'
 export {
   calleesOf,
   type Graph,

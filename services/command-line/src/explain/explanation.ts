@@ -1,6 +1,6 @@
 import type { FlagTable } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import { describeCall, type EnsemblePlan, selectOutputs } from '@tutti/graph'
+import { describeStep, type EnsemblePlan, type GraphStep, selectOutputs } from '@tutti/graph'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import { z } from 'zod'
 import { readonlyListOf } from '../results/result-schema.ts'
@@ -42,16 +42,13 @@ const ExplainedStep = z.object({
   reads: readonlyListOf(StepTensor).meta({
     description: 'An input of which the first of several tensors counts has one entry for each.',
   }),
-  when: z.string().optional().meta({
-    description: 'Condition without which it is skipped.',
-  }),
   makes: readonlyListOf(StepTensor),
   dependsOn: readonlyListOf(z.string()).meta({
     description: 'Steps whose end it waits for, whether or not it reads what they make.',
   }),
   call: readonlyListOf(z.string()).meta({
     description:
-      'Rules for its call, in words: attempts, timeout, fallback. Empty: none of its own.',
+      'In words, beside the plain call: condition, constants, items, iterations, attempts, timeout, fallback.',
   }),
   decoupled: z.boolean().meta({
     description: 'It may answer any number of times, and what reads its outputs executes as often.',
@@ -123,12 +120,9 @@ export function explainPlan(
     reads: step.inputs.flatMap(({ name, tensors }) =>
       tensors.map((tensor) => portOf({ name, tensor })),
     ),
-    ...(plan.graph.steps[step.index]?.when !== undefined && {
-      when: plan.graph.steps[step.index]?.when,
-    }),
     makes: step.outputs.map(portOf),
     dependsOn: waitsFor(step).map((other) => plan.steps[other]?.name ?? ''),
-    call: describeCall(step.call),
+    call: describeOf(plan.graph.steps[step.index]),
     decoupled: step.decoupled,
     executes: executes[step.index] === true,
   }))
@@ -143,6 +137,10 @@ export function explainPlan(
     steps,
     longestChain: longest.map((index) => plan.steps[index]?.name ?? ''),
   }
+}
+
+function describeOf(step: GraphStep | undefined): readonly string[] {
+  return step === undefined ? [] : describeStep(step)
 }
 
 function metadataOf(models: (name: string) => ModelConfig | undefined, name: string) {

@@ -24,7 +24,7 @@ export const StepDetail = z.object({
   /** Model input -> ensemble tensor. */
   inputs: z.array(Port).readonly(),
   outputs: z.array(Port).readonly(),
-  /** Rules for its call, in words. */
+  /** Conditions, constants, repetitions and rules of the step, in words. */
   call: z.array(z.string()).readonly(),
   /** Totals of the step within this ensemble; times are sums, in milliseconds. */
   totals: z
