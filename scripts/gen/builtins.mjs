@@ -63,7 +63,9 @@ function renderIndex(lists) {
 After reading this page you know which steps an [Ensemble](ensembles.md) can have without a model of your own, and what holds for all of them.
 \`npm run gen\` writes the page.
 
-A step names a built-in where it would name a model. Options stand beside the name; the tensors that feed it stand in \`inputMap\`, and later
+Ensembles do not have the field \`builtin\` yet: one that names it is refused. The engine that executes these steps is there, and tested against what each of them equals.
+
+A step will name a built-in where it would name a model. Options stand beside the name; the tensors that feed it stand in \`inputMap\`, and later
 steps read its outputs as those of a model:
 
 \`\`\`text
