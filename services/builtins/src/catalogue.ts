@@ -40,8 +40,10 @@ import { stack } from './shape/stack.ts'
 import { take } from './shape/take.ts'
 import { transpose } from './shape/transpose.ts'
 import { ctcGreedy } from './text/ctc-greedy.ts'
+import { detokenize } from './text/detokenize.ts'
 import { joinTexts } from './text/join-texts.ts'
 import { labelLookup } from './text/label-lookup.ts'
+import { tokenize } from './text/tokenize.ts'
 
 /** The built-in steps. One that is added has a file of its own and a line here; the documentation sorts them by folder and name. */
 export const BUILTINS = [
@@ -90,6 +92,8 @@ export const BUILTINS = [
   topK,
 
   ctcGreedy,
+  tokenize,
+  detokenize,
   joinTexts,
   labelLookup,
 ] as const

@@ -31,6 +31,16 @@ const CODE: { readonly [Name in CodeBuiltinName]: CodeStep<OptionsOf<Name>> } = 
     open: async (options, place) =>
       (await import('./text/label-lookup.ts')).openLabelLookup(options, place),
   },
+  tokenize: {
+    runsOn: 'thread',
+    open: async (options, place) =>
+      (await import('./text/tokenize.ts')).openTokenize(options, place),
+  },
+  detokenize: {
+    runsOn: 'thread',
+    open: async (options, place) =>
+      (await import('./text/detokenize.ts')).openDetokenize(options, place),
+  },
   joinTexts: {
     runsOn: 'thread',
     open: async (options) => (await import('./join-texts.ts')).openJoinTexts(options),
