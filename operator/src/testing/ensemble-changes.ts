@@ -60,8 +60,13 @@ const READ = {
 
 const HEDGED = { hedge: { after: '50ms' }, mayRunTwice: true }
 const FALLBACK = { onError: { fallback: { modelRef: { name: 'second' } } } }
-const RETRIED = { retry: { maxRetries: 2, retryOn: ['UNAVAILABLE'] } }
 const ONE = { datatype: 'FP32', value: [1], shape: [1] }
+
+/** A value for the output of `detect` that is read. */
+const ANSWERED = {
+  steps: [{ ...step('detect', 'first'), onError: { default: { boxes: { ...ONE, value: [0] } } } }],
+}
+const RETRIED = { retry: { maxRetries: 2, retryOn: ['UNAVAILABLE'] } }
 const WITH_DEFAULT = { inputs: [{ ...input('image'), optional: true, default: ONE }] }
 const WITH_CONSTANT = { steps: [{ ...step('detect', 'first'), constants: { mask: ONE } }] }
 const MAYBE = {
@@ -316,6 +321,38 @@ const GRAPH: readonly FieldChange[] = [
   ...changes({ steps: [{ ...step('detect', 'first'), onError: { fallback: {} } }] }, [
     ['steps[].onError.fallback.ensembleRef.name', 'inner-a', 'inner-b'],
   ]),
+  ...changes(ANSWERED, [['steps[].onError.default{boxes}.value[]', 0, 1]]),
+  ...changes(
+    {
+      steps: [
+        {
+          ...step('detect', 'first'),
+          onError: { default: { boxes: { datatype: 'FP32', value: [0] } } },
+        },
+      ],
+    },
+    [['steps[].onError.default{boxes}.value', [0], []]],
+  ),
+  change(
+    unaccepted('CallInvalid', /onError\.default/),
+    ['steps[].onError.default', { boxes: ONE }, {}],
+    { steps: [{ ...step('detect', 'first'), onError: { default: {} } }] },
+  ),
+  change(
+    unaccepted('ShapeMismatch', /onError\.default/),
+    ['steps[].onError.default{boxes}.shape', [1], []],
+    ANSWERED,
+  ),
+  change(
+    unaccepted('InvalidSpec', /got 1 elements, want 2/),
+    ['steps[].onError.default{boxes}.shape[]', 1, 2],
+    ANSWERED,
+  ),
+  change(
+    unaccepted('DatatypeMismatch', /onError\.default/),
+    ['steps[].onError.default{boxes}.datatype', 'FP32', 'UINT8'],
+    ANSWERED,
+  ),
   ...changes({ steps: [{ ...step('detect', 'first'), ...RETRIED }] }, [
     ['steps[].retry.maxRetries', 2, 3],
     ['steps[].retry.retryOn[]', 'UNAVAILABLE', 'RESOURCE_EXHAUSTED'],

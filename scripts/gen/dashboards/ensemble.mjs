@@ -83,8 +83,11 @@ export const ENSEMBLE = {
     {
       title: 'Fallbacks',
       unit: 'reqps',
-      hint: 'Step requests that failed and went to the fallback of their step. The step itself is broken or too slow.',
-      queries: [[`sum by (ensemble, step) (rate(tutti_step_fallbacks_total{${STEPS}}[5m]))`, NAME]],
+      hint: 'Step requests that failed and went to the fallback of their step, or got its defaults. The step itself is broken or too slow.',
+      queries: [
+        [`sum by (ensemble, step) (rate(tutti_step_fallbacks_total{${STEPS}}[5m]))`, `${NAME} fallback`],
+        [`sum by (ensemble, step) (rate(tutti_step_defaults_total{${STEPS}}[5m]))`, `${NAME} default`],
+      ],
     },
     {
       title: 'Hedges',

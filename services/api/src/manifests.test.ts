@@ -230,7 +230,14 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
       /retry\.retryOn\[0\]: /,
     ],
     [{ steps: [{ ...step, retry: { maxRetries: 1, retryOn: [] } }] }, /retry\.retryOn: /],
-    [{ steps: [{ ...step, onError: {} }] }, /^spec\.steps\[0\]\.onError/],
+    [
+      { steps: [{ ...step, onError: {} }] },
+      /^spec\.steps\[0\]\.onError: got neither fallback nor default/,
+    ],
+    [
+      { steps: [{ ...step, onError: { default: { o: { datatype: 'FP32', value: ['a'] } } } }] },
+      /onError\.default\.o: /,
+    ],
     [
       { steps: [{ ...step, onError: { fallback: {} } }] },
       /onError\.fallback: got neither modelRef nor ensembleRef/,

@@ -52,10 +52,20 @@ const retry = fc.record(
   },
   plain,
 )
-const onError = fc.record(
+const answers = fc.record(
+  {
+    kind: fc.constant('default'),
+    outputs: fc.constant([
+      { name: 'o', value: { datatype: 'FP32', shape: [2], value: [0, 'NaN'] } },
+    ]),
+  },
+  plain,
+)
+const fallback = fc.record(
   { kind: fc.constant('fallback'), model: name, version: natural, timeoutMs: positive },
   { ...plain, requiredKeys: ['kind', 'model', 'version'] },
 )
+const onError = fc.oneof(fallback, answers)
 const call = fc.record(
   { timeoutMs: positive, hedge, retry, mayRunTwice: fc.boolean(), onError },
   { ...plain, requiredKeys: [] },

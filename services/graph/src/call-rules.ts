@@ -1,5 +1,6 @@
 import { RETRY_CODES } from '@tutti/api'
 import { z } from 'zod'
+import { Constant } from './constant.ts'
 
 /** Rule for asking a second replica too. */
 const StepHedge = z.object({
@@ -34,6 +35,11 @@ const OnError = z.discriminatedUnion('kind', [
     version: z.int().min(-1),
     /** Longest time until its last response, in milliseconds. */
     timeoutMs: z.int().min(1).exactOptional(),
+  }),
+  /** Values stand in for the outputs of the step, each of which comes once. */
+  z.object({
+    kind: z.literal('default'),
+    outputs: z.array(z.object({ name: z.string(), value: Constant }).readonly()).readonly(),
   }),
 ])
 export type OnError = Readonly<z.infer<typeof OnError>>

@@ -19,7 +19,9 @@ export function describeCall({
   ]
 }
 
-function describeError({ model, version, timeoutMs }: OnError): string {
+function describeError(onError: OnError): string {
+  if (onError.kind === 'default') return 'answers with defaults if it fails'
+  const { model, version, timeoutMs } = onError
   const which = version === -1 ? model : `${model} version ${version}`
   return `falls back to ${which}${timeoutMs === undefined ? '' : ` (timeout ${timeoutMs} ms)`}`
 }

@@ -1,6 +1,7 @@
 import { formatShape } from '@tutti/tensor'
+import type { Constant } from './constant.ts'
 import { describeCall } from './describe-call.ts'
-import type { Constant, ForEach, GraphStep, Loop } from './graph.ts'
+import type { ForEach, GraphStep, Loop } from './graph.ts'
 
 /** Most elements of a constant that are shown. */
 const SHOWN_ELEMENTS = 4

@@ -1,6 +1,6 @@
-import { DATATYPES, isDatatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { type Callee, CallRules, fallbackOf } from './call-rules.ts'
+import { Constant } from './constant.ts'
 
 /*
  * The form in which an ensemble's graph is checked, planned, stored and shown, whatever it was written in. It is plain data. The
@@ -19,15 +19,6 @@ const TensorSource = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('unknown'), name: z.string() }),
 ])
 export type TensorSource = Readonly<z.infer<typeof TensorSource>>
-
-/** A tensor whose value stands in the graph. The elements were checked against the datatype. */
-const Constant = z.object({
-  datatype: z.enum(Object.keys(DATATYPES).filter(isDatatype)),
-  /** Without a batch dimension. */
-  shape: z.array(z.int().min(0)).readonly(),
-  value: z.array(z.union([z.number(), z.string(), z.boolean()])).readonly(),
-})
-export type Constant = Readonly<z.infer<typeof Constant>>
 
 /** The first of several tensors that is there. */
 const FirstOf = z.object({ kind: z.literal('firstOf'), tensors: z.array(TensorSource).readonly() })

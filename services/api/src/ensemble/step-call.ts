@@ -1,7 +1,8 @@
 import { STATUS_CODES, type StatusCode } from '@tutti/errors'
 import { z } from 'zod'
-import { listSet, oneOf } from '../schema/cel.ts'
+import { listSet, mapOf, oneOf } from '../schema/cel.ts'
 import { duration, servedName, whole } from '../schema/fields.ts'
+import { Constant } from './constant.ts'
 
 type RetryCode = Exclude<StatusCode, 'CANCELLED'>
 
@@ -89,12 +90,20 @@ export const STEP_CALL = {
     .describe(
       'The step does no harm if a request to it executes twice, so that `retry` and `hedge` may do that. Default: as the Model says.',
     ),
-  onError: z
-    .strictObject({
-      fallback: Fallback.describe(
+  onError: oneOf(
+    z.strictObject({
+      fallback: Fallback.optional().describe(
         'What runs in place of the step, with its inputs. It makes the same outputs.',
       ),
-    })
+      default: mapOf(Constant, { max: 128, isAtomic: true })
+        .optional()
+        .describe(
+          'Output of the step -> its value, for each output that is read. Where the Model batches, each row of a batch has it.',
+        ),
+    }),
+    'fallback',
+    'default',
+  )
     .optional()
     .describe(
       'What is done after the last failure of the step, unless the request is cancelled or its time is over.',

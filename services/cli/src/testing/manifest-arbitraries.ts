@@ -195,6 +195,8 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
     ...[
       {},
       { fallback: {} },
+      { default: {} },
+      { default: {}, fallback: { modelRef: { name: 'n' } } },
       { fallback: { modelRef: { name: 'n' }, ensembleRef: { name: 'e' } } },
     ].map((onError) => ({ ...step, onError })),
     ...DURATIONS.map((timeout) => {

@@ -7,8 +7,8 @@ import {
   shapeMatches,
 } from '@tutti/tensor'
 import { compileCondition, MAX_CONDITION_ELEMENTS, tensorsOfCondition } from '../conditions.ts'
+import type { Constant } from '../constant.ts'
 import {
-  type Constant,
   type Graph,
   type GraphStep,
   type OutputSource,
@@ -56,6 +56,7 @@ export function findConditionFaults(o: Checked): readonly ConditionFault[] {
     ...graph.steps.flatMap((step, index) => [
       ...conditionFaults(o, step, index),
       ...constantFaults(o, step, index),
+      ...answerFaults(o, step, index),
     ]),
     ...defaultFaults(o),
     ...absenceFaults(o),
@@ -129,6 +130,37 @@ function* constantFaults(
     const batches = model.max_batch_size > 0 && config.max_batch_size === 0
     const shapes = [declared.dims, ...(batches ? [[-1, ...declared.dims]] : [])]
     yield* valueFaults(from.constant, { at, want, dataType: declared.data_type, shapes })
+  }
+}
+
+/** Compares the values that stand in for the outputs of a step that has failed with those outputs. */
+function* answerFaults(
+  { config, configOf }: Checked,
+  step: GraphStep,
+  index: number,
+): Generator<ConditionFault> {
+  const { onError } = step.call ?? {}
+  if (onError?.kind !== 'default') return
+  const model = configOf(step)
+  const field = 'onError.default'
+  const wanted = step.outputs.map(({ name }) => `'${name}'`).join(', ')
+  for (const { name } of step.outputs) {
+    if (onError.outputs.some((one) => one.name === name)) continue
+    const at = { step: index, field }
+    yield { reason: 'CallInvalid', at, got: `no value of '${name}'`, want: `those of ${wanted}` }
+  }
+  for (const { name, value } of onError.outputs) {
+    const at = { step: index, field: `${field}[${name}]` }
+    if (!step.outputs.some((output) => output.name === name)) {
+      yield { reason: 'UnknownTensor', at, got: 'what nothing reads', want: `values of ${wanted}` }
+      continue
+    }
+    const declared = model?.output.find((output) => output.name === name)
+    if (model === undefined || declared === undefined) continue
+    const batches = model.max_batch_size > 0 && config.max_batch_size === 0
+    const shapes = [declared.dims, ...(batches ? [[-1, ...declared.dims]] : [])]
+    const want = `what '${model.name}' makes`
+    yield* valueFaults(value, { at, want, dataType: declared.data_type, shapes })
   }
 }
 

@@ -1,5 +1,5 @@
 import { encodeElements, type TensorValue } from '@tutti/tensor'
-import type { Constant } from '../graph.ts'
+import type { Constant } from '../constant.ts'
 
 /** Collects the values that stand in a graph, and gives them their indexes. */
 export class ConstantTable {

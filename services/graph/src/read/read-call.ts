@@ -1,6 +1,6 @@
 import { type EnsembleStepSpec, toMilliseconds } from '@tutti/api'
 import type { CallRules, OnError, StepRetry } from '../call-rules.ts'
-import { modelOfStep } from './resolve-references.ts'
+import { modelOfStep, toConstant } from './resolve-references.ts'
 
 const HEDGED_PERCENT = 5
 const BACKOFF = '10ms'
@@ -35,7 +35,15 @@ function readRetry(written: NonNullable<EnsembleStepSpec['retry']>): StepRetry {
   return { maxRetries, retryOn: retryOn ?? ['UNAVAILABLE'], backoffMs, budgetPercent }
 }
 
-function readOnError({ fallback }: NonNullable<EnsembleStepSpec['onError']>): OnError {
+function readOnError(written: NonNullable<EnsembleStepSpec['onError']>): OnError {
+  const { fallback } = written
+  if (fallback === undefined) {
+    const values = Object.entries(written.default ?? {})
+    return {
+      kind: 'default',
+      outputs: values.map(([name, value]) => ({ name, value: toConstant(value) })),
+    }
+  }
   const { modelRef, timeout } = fallback
   return {
     kind: 'fallback',

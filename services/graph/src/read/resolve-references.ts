@@ -1,7 +1,8 @@
 import type { EnsembleSpec, Constant as ManifestConstant } from '@tutti/api'
 import type { ModelConfig } from '@tutti/model-config'
 import { hintOf } from '../check/problem.ts'
-import type { Constant, OutputSource, Source } from '../graph.ts'
+import type { Constant } from '../constant.ts'
+import type { OutputSource, Source } from '../graph.ts'
 import { EnsembleReferences, type GraphRead, type Report, stepPath } from './ensemble-references.ts'
 import { readControls, type StepControls } from './read-controls.ts'
 

@@ -249,3 +249,42 @@ await t.test('a plan needs its fallbacks, and refuses one that no longer fits', 
       "in ensemble 'e', onError.fallback: 'small' is decoupled, want a model of one response",
   })
 })
+
+const ZERO = { datatype: 'FP32', value: [0] }
+const withDefaults = (values: object) => fallingBack({}, { onError: { default: values } })
+
+await t.test('defaults have the types of the outputs for which they stand', async (t) => {
+  t.match(withDefaults({ o: ZERO }), {
+    accepted: true,
+    graph: {
+      steps: [
+        {
+          call: {
+            onError: {
+              kind: 'default',
+              outputs: [{ name: 'o', value: { datatype: 'FP32', shape: [1], value: [0] } }],
+            },
+          },
+        },
+      ],
+    },
+  })
+  const at = 'steps[0](a).onError.default'
+  const rows = [
+    [{}, 'CallInvalid', `${at}: got no value of 'o', want those of 'o'`],
+    [{ o: ZERO, p: ZERO }, 'UnknownTensor', `${at}[p]: got what nothing reads, want values of 'o'`],
+    [
+      { o: { datatype: 'INT32', value: [0] } },
+      'DatatypeMismatch',
+      `${at}[o]: got INT32, want FP32, what 'plain' makes`,
+    ],
+    [
+      { o: { ...ZERO, value: [0, 0] } },
+      'ShapeMismatch',
+      `${at}[o]: got the shape [2], want [1], what 'plain' makes`,
+    ],
+  ] as const
+  for (const [values, reason, message] of rows) {
+    t.match(withDefaults(values), { accepted: false, reason, message })
+  }
+})

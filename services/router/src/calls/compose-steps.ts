@@ -1,4 +1,5 @@
 import { type EnsemblePlan, fallbackOf, type PlanStep } from '@tutti/graph'
+import { withDefault } from './default-answer.ts'
 import { withFallback } from './fallback-call.ts'
 import { withHedge } from './hedged-call.ts'
 import { withLoop } from './looped-call.ts'
@@ -42,6 +43,7 @@ function composeStep(plan: EnsemblePlan, step: PlanStep, callEnsemble: StepCall)
     : withSlots(maxInFlightPerStep, observeStep(plan, target))
   const fallback: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callModel(o, call, sink) : callEnsemble(o, call, sink)
+  const answered = withDefault(onError, withTimeout(timeoutMs, bounded))
   return withFallback(
     onError,
     withTimeout(
@@ -49,7 +51,7 @@ function composeStep(plan: EnsemblePlan, step: PlanStep, callEnsemble: StepCall)
       observeStep(plan, repeated(fallback)),
       'the fallback of ',
     ),
-    withTimeout(timeoutMs, bounded),
+    answered,
   )
 }
 

@@ -18,9 +18,17 @@ export function withFallback(
   callFallback: StepCall,
   next: StepCall,
 ): StepCall {
-  if (onError === undefined) return next
+  if (onError?.kind !== 'fallback') return next
   return (o, call, sink) =>
     next(o, call, new FallbackCall({ o, call, sink }, onError, callFallback))
+}
+
+/** Tells whether a request has ended meanwhile: nothing more is done for it. */
+export function isOver(
+  { clock }: Pick<RequestDependencies, 'clock'>,
+  { context }: Pick<ModelCall, 'context'>,
+): boolean {
+  return context.signal.aborted || isTimeOver(context, clock)
 }
 
 interface Asked {
@@ -46,10 +54,8 @@ class FallbackCall implements ResponseSink {
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     const { o, call, sink } = this.#asked
-    const { context, target, ensemble, step } = call
-    if (context.signal.aborted || isTimeOver(context, o.clock)) {
-      return sink.fail(error, executed, times)
-    }
+    const { target, ensemble, step } = call
+    if (isOver(o, call)) return sink.fail(error, executed, times)
     call.addTimes?.(times)
     o.metrics.countStep({ ensemble, step, model: target.entry.name }, 'fell back')
     const last: ResponseSink = {

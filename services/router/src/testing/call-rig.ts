@@ -68,8 +68,16 @@ export function createCallRig(o: CallRigOptions = {}) {
       return [this.outstanding, lender.open, router.memory.count, clock.pending]
     },
     /** Asks an ensemble, `e` by default, with an input that is lent until the answer is there. */
-    ask: (context: ExecuteOptions = quiet, ensemble = 'e') => {
-      const own = request('IN', [1])
+    ask: (
+      context: ExecuteOptions = quiet,
+      ensemble = 'e',
+      { rows }: { readonly rows?: number } = {},
+    ) => {
+      const plain = request('IN', Array<number>(rows ?? 1).fill(1))
+      const inputs = plain.inputs.map((one) =>
+        rows === undefined ? one : { ...one, shape: [rows, 1] },
+      )
+      const own = { ...plain, inputs }
       const { tensors, retain, end } = lender.lend(own.inputs)
       const sink = new RecordedResponses()
       const passed: ResponseSink = {

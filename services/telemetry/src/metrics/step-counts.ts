@@ -15,6 +15,7 @@ const FAMILIES = [
     'Failures of a step that its budget of retries made final',
   ],
   ['fell back', 'tutti_step_fallbacks_total', 'Step requests that failed and went to the fallback'],
+  ['defaulted', 'tutti_step_defaults_total', 'Step requests that failed and got the default'],
 ] as const
 
 /** The events that are counted of the requests to a step. */
@@ -60,7 +61,7 @@ export class StepCounts {
 }
 
 function zeros(): Counted['counts'] {
-  return { hedged: 0, 'hedge won': 0, retried: 0, 'retry refused': 0, 'fell back': 0 }
+  return { hedged: 0, 'hedge won': 0, retried: 0, 'retry refused': 0, 'fell back': 0, defaulted: 0 }
 }
 
 function toLabels({ ensemble, step, model }: StepLabels): MetricSeries['labels'] {

@@ -1,0 +1,48 @@
+import { constantData, type OnError } from '@tutti/graph'
+import { encodeElements, type NamedTensor, type ResponseSink } from '@tutti/tensor'
+import { isOver } from './fallback-call.ts'
+import type { ModelCall } from './model-call.ts'
+import type { RequestDependencies } from './request-dependencies.ts'
+import type { StepCall } from './step-call.ts'
+
+/** Answers for a step that has failed for good with values that stand in for its outputs, unless its request has ended meanwhile. */
+export function withDefault(onError: OnError | undefined, next: StepCall): StepCall {
+  if (onError?.kind !== 'default') return next
+  const values = onError.outputs.map(({ name, value: { datatype, shape, value } }) => {
+    return { name, datatype, shape, data: encodeElements(datatype, value) }
+  })
+  return (o, call, sink) => {
+    const answering: ResponseSink = {
+      send: (response) => sink.send(response),
+      fail: (error, executed, times) => {
+        if (isOver(o, call)) return sink.fail(error, executed, times)
+        noteDefault(o, call)
+        const outputs = values.map((value) => toOutput(value, call))
+        const rest = { parameters: new Map(), ...(times !== undefined && { times }) }
+        sink.send({ index: 0, final: true, outputs, ...rest })
+      },
+      ready: () => sink.ready?.(),
+    }
+    next(o, call, answering)
+  }
+}
+
+/** A model that batches makes a row for each of its inputs. */
+function toOutput(value: NamedTensor, { target, request }: ModelCall): NamedTensor {
+  const { config } = target
+  const declared = config.output.find(({ name }) => name === value.name)
+  const isRow = config.max_batch_size > 0 && declared?.dims.length === value.shape.length
+  if (!isRow) return value
+  const [rows = 1] = request.inputs[0]?.shape ?? []
+  const shape = [rows, ...value.shape]
+  return { ...value, shape, data: constantData(value, shape) }
+}
+
+function noteDefault(o: RequestDependencies, { ensemble, step, target, context }: ModelCall): void {
+  const { name: model } = target.entry
+  o.metrics.countStep({ ensemble, step, model }, 'defaulted')
+  const attributes = { 'tutti.model': model, 'tutti.ensemble': ensemble, 'tutti.step': step }
+  o.tracing
+    ?.startSpan(`default ${step}`, { kind: 'internal', parent: context.trace, attributes })
+    .end()
+}
