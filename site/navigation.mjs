@@ -28,6 +28,7 @@ const SECTIONS = {
       'models',
       'ensembles',
       'graphs',
+      'step-calls',
       'exposure',
       'routers',
       'nats',

@@ -98,7 +98,7 @@ export const ERROR_TEXTS = {
     STEP_UNAVAILABLE:
       'Try again. If it goes on, start a step that serves the model, or look why there is none: on Kubernetes `kubectl describe model NAME`. Runbook: [a model lacks replicas](runbooks/TuttiReplicasMissing.md).',
     STEP_TIMEOUT:
-      'The text names the step. Look at its times in a trace or in the metrics; give it more `timeout`, or a [fallback](graphs.md).',
+      'The text names the step. Look at its times in a trace or in the metrics; give it more `timeout`, or a [fallback](step-calls.md#fallback).',
     STEP_LOST:
       'Try again only what may execute twice; Tutti does not. The logs of the replica say why it went.',
     PAUSED:

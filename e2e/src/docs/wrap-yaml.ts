@@ -25,7 +25,7 @@ export function toManifests(text: string): string {
 function wrap(part: unknown): Fields {
   if (Array.isArray(part)) return ensemble({ steps: [STEPS[0], ...part.map(placeStep)] })
   if (!isFields(part)) throw new Error(`no part of a manifest: ${JSON.stringify(part)}`)
-  if ('expose' in part) return ensemble(part)
+  if ('expose' in part || 'steps' in part) return ensemble(part)
   if ('auth' in part) {
     return ensemble({ expose: { ingress: { hosts: ['plates.example.com'] }, ...part } })
   }

@@ -61,6 +61,8 @@ function documented(text: string): fc.Arbitrary<FeedingTensor> {
     .map((words) =>
       words.filter((word) => word !== '...').map((word) => EXTENTS[word] ?? Number(word)),
     )
+    // Any dims, but none is no tensor.
+    .map((some) => (some.length === 0 ? [5] : some))
   return fc.record({ datatype, dims })
 }
 

@@ -23,7 +23,7 @@ const { toDotPath } = z.core
 
 const CRDS = new URL('../../../../crds/', import.meta.url)
 const EXAMPLES = new URL('../../../../examples/', import.meta.url)
-const MANIFESTS = 2000
+const MANIFESTS = 4000
 const AT_ONCE = 8 * availableParallelism()
 
 /** An error of the API server at a field. */

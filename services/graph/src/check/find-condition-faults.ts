@@ -134,14 +134,9 @@ function* constantFaults(
 }
 
 /** Compares the values that stand in for the outputs of a step that has failed with those outputs. */
-function* answerFaults(
-  { config, configOf }: Checked,
-  step: GraphStep,
-  index: number,
-): Generator<ConditionFault> {
+function* answerFaults(o: Checked, step: GraphStep, index: number): Generator<ConditionFault> {
   const { onError } = step.call ?? {}
   if (onError?.kind !== 'default') return
-  const model = configOf(step)
   const field = 'onError.default'
   const wanted = step.outputs.map(({ name }) => `'${name}'`).join(', ')
   for (const { name } of step.outputs) {
@@ -151,17 +146,26 @@ function* answerFaults(
   }
   for (const { name, value } of onError.outputs) {
     const at = { step: index, field: `${field}[${name}]` }
-    if (!step.outputs.some((output) => output.name === name)) {
+    if (step.outputs.some((output) => output.name === name)) {
+      yield* answerTypeFaults(o, step, { at, name, value })
+    } else {
       yield { reason: 'UnknownTensor', at, got: 'what nothing reads', want: `values of ${wanted}` }
-      continue
     }
-    const declared = model?.output.find((output) => output.name === name)
-    if (model === undefined || declared === undefined) continue
-    const batches = model.max_batch_size > 0 && config.max_batch_size === 0
-    const shapes = [declared.dims, ...(batches ? [[-1, ...declared.dims]] : [])]
-    const want = `what '${model.name}' makes`
-    yield* valueFaults(value, { at, want, dataType: declared.data_type, shapes })
   }
+}
+
+function* answerTypeFaults(
+  { config, configOf }: Checked,
+  step: GraphStep,
+  { at, name, value }: { readonly at: Place; readonly name: string; readonly value: Constant },
+): Generator<ConditionFault> {
+  const model = configOf(step)
+  const declared = model?.output.find((output) => output.name === name)
+  if (model === undefined || declared === undefined) return
+  const batches = model.max_batch_size > 0 && config.max_batch_size === 0
+  const shapes = [declared.dims, ...(batches ? [[-1, ...declared.dims]] : [])]
+  const want = `what '${model.name}' makes`
+  yield* valueFaults(value, { at, want, dataType: declared.data_type, shapes })
 }
 
 function* defaultFaults({ config, graph }: Checked): Generator<ConditionFault> {

@@ -44,8 +44,9 @@ await t.test('it comes after all attempts, and without a replica too', async (t)
   t.same(rig.left, [0, 0, 0, 0])
 })
 
+const batched = (text: string) => `max_batch_size: 4 ${text}`
+
 await t.test('each row of a batch has them', async (t) => {
-  const batched = (text: string) => `max_batch_size: 4 ${text}`
   const rig = createStepRig(RULES, {
     models: { m: batched(oneToOne) },
     ensembles: { e: batched(chain('m')) },
