@@ -173,6 +173,16 @@ export const FAULTS: readonly Fault[] = [
       }
     },
   },
+  toStep('a step has a condition', (step, roll) => {
+    const conditions = ['true', 'tensors["x0"][0] > 0.5', 'score > 1.0', 'tensors["x0"][0] > "a"']
+    step['when'] = oneOf(roll, conditions)
+  }),
+  toStep('a step repeats', (step, roll) => {
+    const [input] = Object.keys(step['inputMap'] ?? {})
+    if (input === undefined) return
+    const output = oneOf(roll, ['a', 'b', 'nothing'])
+    step['loop'] = { carry: { [input]: `${step['name']}.${output}` }, maxIterations: 3 }
+  }),
   toStep('a step waits for another', (step, roll, steps) => {
     step['dependsOn'] = [roll(6) === 0 ? 'missing' : oneOf(roll, steps)?.['name']]
   }),
