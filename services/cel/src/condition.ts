@@ -66,8 +66,9 @@ export class Condition {
 
 /** A condition that is ready to be evaluated. */
 export class CompiledCondition {
+  /** Names of the tensors that it reads. */
+  readonly tensors: readonly string[]
   readonly #program: ParseResult
-  readonly #tensors: readonly string[]
   readonly #types: ReadonlyMap<string, ElementType>
 
   constructor(
@@ -76,7 +77,7 @@ export class CompiledCondition {
     types: ReadonlyMap<string, ElementType>,
   ) {
     this.#program = program
-    this.#tensors = tensors
+    this.tensors = tensors
     this.#types = types
   }
 
@@ -91,14 +92,14 @@ export class CompiledCondition {
     readonly parameters: ReadonlyMap<string, ParameterValue>
   }): boolean {
     const context: Record<string, unknown> = { parameters: o.parameters }
-    for (const [i, name] of this.#tensors.entries()) {
+    for (const [i, name] of this.tensors.entries()) {
       const elements = o.tensors.get(name)
       if (elements === undefined) throw new Error(`the tensor "${name}" is absent`)
       const odd = elements.findIndex((one) => Number.isNaN(one))
       if (odd !== -1) throw new Error(`tensors["${name}"][${odd}] is NaN`)
       context[variable(i)] = this.#types.get(name) === 'uint' ? elements.map(toUnsigned) : elements
     }
-    const value: unknown = translate(() => this.#program(context), this.#tensors)
+    const value: unknown = translate(() => this.#program(context), this.tensors)
     if (typeof value !== 'boolean') throw new Error('its value is no bool')
     return value
   }

@@ -17,7 +17,7 @@ import {
 } from '@tutti/tensor'
 
 /** A compiled condition. */
-export type StepCondition = Pick<CompiledCondition, 'evaluate'>
+export type StepCondition = Pick<CompiledCondition, 'evaluate' | 'tensors'>
 
 /** Most elements of a tensor that a condition reads. */
 export const MAX_CONDITION_ELEMENTS = 64
@@ -71,7 +71,7 @@ export function compileCondition(
  * Evaluates the condition of a step.
  *
  * @param o.step - name of the step, for the error.
- * @param o.tensors - by the names that they have in the condition; one that is absent is left out.
+ * @param o.tensors - by the names that they have in conditions; one that is absent is left out, and those that the condition does not name are not read.
  * @throws ServeError CONDITION_FAILED if it has no value.
  */
 export function holds(
@@ -86,7 +86,9 @@ export function holds(
     const parameters = new Map(
       [...o.parameters].map(([name, { value }]): [string, ParameterValue] => [name, value]),
     )
-    const tensors = new Map(o.tensors.map((tensor) => [tensor.name, toElements(tensor)]))
+    // Others, which `count` or `until` reads, may be large.
+    const read = o.tensors.filter(({ name }) => condition.tensors.includes(name))
+    const tensors = new Map(read.map((tensor) => [tensor.name, toElements(tensor)]))
     return condition.evaluate({ tensors, parameters })
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error)

@@ -51,7 +51,7 @@ export const STEP_CALL = {
       maxRetries: whole(
         0,
         10,
-        'Most attempts after the first one. 0: none, not even of what cannot have run.',
+        'Most attempts after the first one. With 0 nothing is tried again, not even a request that cannot have run.',
       ),
       retryOn: listSet(z.enum(RETRY_CODES), { min: 1, max: RETRY_CODES.length })
         .optional()

@@ -5,7 +5,7 @@ import type { OnnxAttributes } from '../onnx/write-onnx.ts'
 import { fromFloats, type Pictures } from './pixels.ts'
 import { nearestPixels, resample } from './resample.ts'
 
-/** Options of what scales pictures. */
+/** Options of built-ins that scale pictures. */
 export const interpolateOptions = {
   method: z
     .enum(['nearest', 'bilinear', 'bicubic', 'area'])

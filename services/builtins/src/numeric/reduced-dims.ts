@@ -1,7 +1,7 @@
 import type { Shape } from '@tutti/tensor'
 import { z } from 'zod'
 
-/** Options of what reduces a dimension to one element. */
+/** Options of built-ins that reduce a dimension to one element. */
 export const reduceOptions = {
   keepDims: z
     .boolean()

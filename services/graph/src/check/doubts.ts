@@ -1,6 +1,6 @@
 /** The questions that wrong references leave open. A fault that may follow from such a reference is not told beside it. */
 export interface Doubts {
-  /** Names of tensors that such a reference may mean. Nothing is said of them if nothing else reads them. */
+  /** Names of tensors that such a reference may mean. They are not reported as unread. */
   readonly tensors: ReadonlySet<string>
   /** Indexes of the steps that such a reference may mean. */
   readonly steps: ReadonlySet<number>

@@ -8,7 +8,7 @@ export interface CallFault {
   readonly text: string
 }
 
-/** Fields by which a request may go to a replica that has nothing of what was before. */
+/** Fields that may send a request to a second replica, which has no state of the first. */
 const REPEATING = ['retry', 'hedge', 'onError'] as const satisfies readonly (keyof CallRules)[]
 
 /** Codes of failures that can be those of requests which have not run. */

@@ -21,7 +21,7 @@ import type { ConfigOfStep, TensorDefinition, TensorDefinitions } from './find-t
 import type { AcceptedReason } from './problem.ts'
 
 /*
- * The rules of what only manifests can say: constants, conditions and tensors that may be absent.
+ * The rules of constants, conditions and absent tensors, for which config.pbtxt has no words.
  */
 
 /** Where a rule is broken. */

@@ -126,6 +126,8 @@ export interface RunGraph {
   /** Indexes of the needed steps that wait for a step's end by `dependsOn`; one list per step. */
   readonly dependents: readonly (readonly number[])[]
   readonly outputs: readonly PlanEnsembleTensor[]
+  /** Indexes of the tensors that a response takes its outputs from, each once. */
+  readonly given: readonly number[]
   /** Label of the requested outputs. Unless it is 0, the ensemble answers once per response of that decoupled step. */
   readonly outputLabel: number
   /** Work of one iteration, by label: the number of steps that it executes, plus 1 if it makes a response. */

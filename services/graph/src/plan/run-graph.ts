@@ -46,6 +46,7 @@ export function runGraph(
       steps.filter((step) => step.dependsOn.includes(index)).map((step) => step.index),
     ),
     outputs,
+    given: [...given],
     outputLabel,
     work,
   }

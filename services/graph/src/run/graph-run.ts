@@ -113,7 +113,7 @@ class GraphRun implements EnsembleRun {
     this.#answer()
   }
 
-  /** Returns the value of an input that the request leaves out: for each row of its batch, which the first input that it has tells. */
+  /** Returns the default of an input that the request leaves out, repeated for each row of the request's batch; null if it has none. */
   #default({ default: index }: PlanEnsembleTensor, inputs: TensorTable): TensorEntry | null {
     const value = index === undefined ? undefined : this.#plan.constants[index]
     if (index === undefined || value === undefined) return null
@@ -261,7 +261,7 @@ class GraphRun implements EnsembleRun {
   /** @param iteration - absent for a response that only says that the stream has ended. */
   #emit(iteration: Iteration | undefined, final: boolean): void {
     const isBatched = this.#plan.maxBatchSize > 0
-    const { outputs } = this.#graph
+    const { outputs, given } = this.#graph
     const absent = outputs.find(({ tensors, optional }) => {
       return !optional && iteration && firstPresent(iteration, tensors)?.isSkipped === true
     })
@@ -270,7 +270,6 @@ class GraphRun implements EnsembleRun {
     this.#hasEnded = final
     this.#actions.push({ type: 'Emit', index: this.#emitted++, final, ...response })
     if (iteration === undefined) return
-    const given = new Set(outputs.flatMap(({ tensors }) => tensors))
     for (const tensor of given) useTensor(iteration, tensor, this.#actions)
   }
 

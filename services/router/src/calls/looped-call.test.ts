@@ -21,6 +21,7 @@ const MODEL = `
 
 /** Ends where the tensor `delta` is below 0.5. */
 const until: PlanLoop['until'] = {
+  tensors: ['delta'],
   evaluate: ({ tensors }) => {
     const delta = tensors.get('delta')?.[0]
     if (typeof delta !== 'number') throw new Error('the tensor "delta" is absent')
