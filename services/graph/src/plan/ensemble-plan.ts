@@ -40,13 +40,20 @@ interface PlanStepOutput {
 
 export interface PlanStepInput {
   readonly name: string
-  /** Indexes into `EnsemblePlan.tensors`, the preferred one first: several for `firstOf`, none for a constant. */
+  /** Indexes into `EnsemblePlan.tensors`, the preferred one first: several for `firstOf`. */
   readonly tensors: readonly number[]
-  /** Index into `EnsemblePlan.constants`; absent for tensors. */
-  readonly constant?: number
   /** Shape that the model declares, without a batch dimension. */
   readonly dims: Shape
   readonly optional: boolean
+}
+
+/** An input of a step's model with the same value in every request. */
+export interface PlanStepConstant {
+  readonly name: string
+  /** Index into `EnsemblePlan.constants`. */
+  readonly constant: number
+  /** True if the model gets the value once for each row of the batch. */
+  readonly isRow: boolean
 }
 
 export interface PlanStep {
@@ -61,6 +68,7 @@ export interface PlanStep {
   readonly isBatched: boolean
   readonly decoupled: boolean
   readonly inputs: readonly PlanStepInput[]
+  readonly constants: readonly PlanStepConstant[]
   readonly outputs: readonly PlanStepOutput[]
   /** Tensors that the condition reads, by the names that they have there. */
   readonly controls: readonly PlanStepOutput[]

@@ -33,6 +33,7 @@ import type {
   EnsemblePlan,
   PlanEnsembleTensor,
   PlanStep,
+  PlanStepConstant,
   PlanStepInput,
   PlanTensor,
 } from './ensemble-plan.ts'
@@ -182,14 +183,21 @@ function draftStep(
   const { config, configOf, table, constants } = o
   const model = configOf(step)
   assert(model !== undefined, `model ${step.model} was not looked up`)
-  const inputs = step.inputs.map(({ name, from }): PlanStepInput => {
+  const isBatched = model.max_batch_size > 0
+  const inputs: PlanStepInput[] = []
+  const fixed: PlanStepConstant[] = []
+  for (const { name, from } of step.inputs) {
     const declared = model.input.find((input) => input.name === name)
     assert(declared !== undefined, `model ${model.name} has no input ${name}`)
     const { dims, optional } = declared
-    const tensors = tensorsOf(from).map((tensor) => table.indexOf(tensor))
-    const constant = from.kind === 'constant' ? { constant: constants.add(from.constant) } : {}
-    return { name, tensors, ...constant, dims, optional }
-  })
+    if (from.kind === 'constant') {
+      const isRow = isBatched && from.constant.shape.length === dims.length
+      fixed.push({ name, constant: constants.add(from.constant), isRow })
+    } else {
+      const tensors = tensorsOf(from).map((tensor) => table.indexOf(tensor))
+      inputs.push({ name, tensors, dims, optional })
+    }
+  }
   const [fault] = findCallFaults(step.call, model, fallbackConfig(step, configOf))
   if (fault !== undefined) {
     throw invalid(config, `in ensemble '${config.name}', ${fault.field}: ${fault.text}`)
@@ -198,9 +206,10 @@ function draftStep(
     name: step.name,
     model: step.model,
     version: step.version,
-    isBatched: model.max_batch_size > 0,
+    isBatched,
     decoupled: isDecoupled(model),
     inputs,
+    constants: fixed,
     outputs: step.outputs.map(({ name }) => {
       return { name, tensor: table.indexOf({ kind: 'made', step: index, output: name }) }
     }),

@@ -1,3 +1,4 @@
+import { bug } from '@tutti/errors'
 import {
   EMPTY_CONTEXT,
   type Parameters,
@@ -125,34 +126,35 @@ export function newExecution(
     if (held.isBatched !== isBatched) shape = convertBatch(shape, { dims, isBatched })
     inputs.push({ name, ref, datatype, shape })
   }
-  return {
-    step,
-    iteration,
-    context: context ?? request,
-    inputs: withConstants(step, inputs, constants),
-    responses: 0,
+  addConstants(inputs, step, constants)
+  return { step, iteration, context: context ?? request, inputs, responses: 0 }
+}
+
+/** Adds the constants of a step behind its other inputs, the first of which tells the rows of the batch. */
+function addConstants(
+  inputs: NamedEntry[],
+  step: PlanStep,
+  constants: readonly TensorValue[],
+): void {
+  const rows = inputs[0]?.shape[0] ?? 1
+  for (const { name, constant, isRow } of step.constants) {
+    const value = constants[constant]
+    if (value === undefined) throw bug(`the plan has no constant ${constant}`)
+    const { datatype, shape } = value
+    inputs.push({
+      name,
+      ref: constantRef(constant),
+      datatype,
+      shape: isRow ? [rows, ...shape] : shape,
+    })
   }
 }
 
-/** Adds the constants of a step: one that goes to a batching model without a batch dimension gets that of the other inputs. */
-function withConstants(
-  step: PlanStep,
-  inputs: readonly NamedEntry[],
-  constants: readonly TensorValue[],
-): readonly NamedEntry[] {
-  const added = step.inputs.flatMap(({ name, constant, dims }): NamedEntry[] => {
-    const value = constant === undefined ? undefined : constants[constant]
-    if (constant === undefined || value === undefined) return []
-    const { datatype, shape } = value
-    const isRow = step.isBatched && shape.length === dims.length
-    const rows = inputs[0]?.shape[0] ?? 1
-    return [{ name, ref: constantRef(constant), datatype, shape: isRow ? [rows, ...shape] : shape }]
-  })
-  return added.length === 0 ? inputs : [...inputs, ...added]
-}
+const NO_CONTROLS: readonly NamedEntry[] = []
 
 /** Lists the tensors that the condition of a step reads. */
 export function controlsOf({ controls }: PlanStep, { tensors }: Iteration): readonly NamedEntry[] {
+  if (controls.length === 0) return NO_CONTROLS
   return controls.flatMap(({ name, tensor }) => {
     const entry = tensors[tensor]?.entry
     return entry ? { ...entry, name } : []
