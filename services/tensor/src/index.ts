@@ -29,6 +29,7 @@ export { NUMBER_READERS, toBrain, toHalf } from './half.ts'
 export { inputRefusal } from './input-refusal.ts'
 export { Loan } from './loan.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'
+export { repeatBytes } from './repeat-bytes.ts'
 export type {
   ObservedCall,
   ObservedClient,

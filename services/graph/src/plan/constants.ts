@@ -1,4 +1,4 @@
-import { encodeElements, type TensorValue } from '@tutti/tensor'
+import { encodeElements, repeatBytes, type TensorValue } from '@tutti/tensor'
 import type { Constant } from '../constant.ts'
 
 /** Collects the values that stand in a graph, and gives them their indexes. */
@@ -32,8 +32,5 @@ export function constantData(
   shape: readonly number[],
 ): Uint8Array {
   const rows = shape.length === own.length ? 1 : (shape[0] ?? 1)
-  if (rows === 1) return data
-  const repeated = new Uint8Array(rows * data.byteLength)
-  for (let row = 0; row < rows; row++) repeated.set(data, row * data.byteLength)
-  return repeated
+  return repeatBytes(data, rows)
 }

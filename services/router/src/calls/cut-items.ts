@@ -5,6 +5,7 @@ import {
   formatShape,
   type NamedTensor,
   NUMBER_READERS,
+  repeatBytes,
   walkBytesTensor,
 } from '@tutti/tensor'
 import type { ModelCall } from './model-call.ts'
@@ -128,12 +129,8 @@ function repeat(
   charge: (bytes: number) => void,
 ): CutInput {
   const { byteLength } = data
-  let repeated = data
-  if (most > 1) {
-    charge(most * byteLength)
-    repeated = new Uint8Array(most * byteLength)
-    for (let row = 0; row < most; row++) repeated.set(data, row * byteLength)
-  }
+  if (most > 1) charge(most * byteLength)
+  const repeated = repeatBytes(data, Math.max(1, most))
   return (_first, rows) => ({
     name,
     datatype,
