@@ -1,6 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
 import { formatShape, fromConfigDatatype } from '@tutti/tensor'
-import type { ConditionFault, Place } from './find-condition-faults.ts'
+import type { ConditionFault, Place } from './condition-fault.ts'
 import type { StructureFault } from './find-structure-faults.ts'
 import type { TensorDefinition, TensorFault } from './find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from './problem.ts'

@@ -1,15 +1,10 @@
 import { isDecoupled, type ModelConfig } from '@tutti/model-config'
-import { formatShape, fromConfigDatatype, type Shape, shapeMatches } from '@tutti/tensor'
-import { compileCondition, MAX_CONDITION_ELEMENTS, tensorsOfCondition } from '../conditions.ts'
+import { formatShape, fromConfigDatatype, shapeMatches } from '@tutti/tensor'
 import { type GraphStep, tensorName } from '../graph.ts'
 import { LENGTHS, madeByMap, signatureOf } from '../step-signature.ts'
-import {
-  type Checked,
-  type ConditionFault,
-  datatypesOf,
-  type Place,
-  valueFaults,
-} from './find-condition-faults.ts'
+import { checkCondition, readTensors } from './check-condition.ts'
+import type { Checked, ConditionFault, Place } from './condition-fault.ts'
+import { valueFaults } from './find-value-faults.ts'
 import { hintOf } from './problem.ts'
 
 const INTEGERS = ['INT8', 'INT16', 'INT32', 'INT64', 'UINT8', 'UINT16', 'UINT32', 'UINT64']
@@ -146,45 +141,17 @@ function* untilFaults(
   { graph, definitions }: Checked,
   { step, index, model }: CheckedStep,
 ): Generator<ConditionFault> {
-  const { controls = [], loop } = step
+  const { loop } = step
   if (loop?.until === undefined) return
   const { until, reads } = loop
   const at = { step: index, field: 'loop.until' }
-  const names = tensorsOfCondition(until)
-  const others = controls.filter(({ name }) => names.includes(name))
-  const datatypes = new Map(datatypesOf(graph, others, definitions))
-  const shapes = others.map(({ name, from }) => {
-    return { name, shape: definitions.get(tensorName(graph, from))?.fullDims ?? [] }
-  })
+  const tensors = [...readTensors(until, step, { graph, definitions })]
   for (const { name, output } of reads) {
     const made = model.output.find((one) => one.name === output)
-    const datatype = fromConfigDatatype(made?.data_type ?? '')
     if (made === undefined) yield unknownPort(at, checkedPort(model, 'output', output))
-    else shapes.push({ name, shape: made.dims })
-    if (datatype !== undefined) datatypes.set(name, datatype)
+    else tensors.push({ name, datatype: fromConfigDatatype(made.data_type), shape: made.dims })
   }
-  try {
-    compileCondition(until, datatypes)
-  } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error)
-    const got = `'${until}': ${problem}`
-    yield { reason: 'ConditionInvalid', at, got, want: 'a condition in CEL' }
-  }
-  yield* sizeFaults(at, shapes)
-}
-
-/** Finds tensors that are too large for a condition, whatever their open extents are. */
-function* sizeFaults(
-  at: Place,
-  tensors: readonly { readonly name: string; readonly shape: Shape }[],
-): Generator<ConditionFault> {
-  for (const { name, shape } of tensors) {
-    const least = shape.reduce((count, extent) => count * Math.max(1, extent), 1)
-    if (least <= MAX_CONDITION_ELEMENTS) continue
-    const got = `tensors["${name}"] of the shape ${formatShape(shape)}`
-    const want = `at most ${MAX_CONDITION_ELEMENTS} elements`
-    yield { reason: 'ConditionInvalid', at, got, want }
-  }
+  yield* checkCondition(at, until, tensors)
 }
 
 function show({

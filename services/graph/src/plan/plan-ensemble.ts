@@ -9,8 +9,10 @@ import {
 import type { Parameter, Parameters } from '@tutti/tensor'
 import type { CallRules } from '../call-rules.ts'
 import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
+import { datatypesOf } from '../check/check-condition.ts'
+import { describePlace } from '../check/condition-fault.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
-import { datatypesOf, describePlace, findConditionFaults } from '../check/find-condition-faults.ts'
+import { findConditionFaults } from '../check/find-condition-faults.ts'
 import { findRepeatFaults } from '../check/find-repeat-faults.ts'
 import {
   type ConfigOfStep,

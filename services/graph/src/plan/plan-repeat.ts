@@ -1,7 +1,7 @@
 import { assert } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { encodeElements, fromConfigDatatype, type TensorValue } from '@tutti/tensor'
-import { datatypesOf } from '../check/find-condition-faults.ts'
+import { datatypesOf } from '../check/check-condition.ts'
 import type { TensorDefinitions } from '../check/find-tensor-faults.ts'
 import { compileCondition } from '../conditions.ts'
 import type { ForEach, Graph, GraphStep } from '../graph.ts'
