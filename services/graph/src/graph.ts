@@ -174,7 +174,7 @@ export function optionalOutputsOf({ outputs }: Graph): readonly string[] {
 }
 
 /** Lists what a graph may call: the models of its steps, and those of their fallbacks. */
-export function calleesOf({ steps }: Graph): readonly Callee[] {
+export function calleesOf({ steps }: Pick<Graph, 'steps'>): readonly Callee[] {
   return [...steps, ...steps.flatMap(({ call = {} }) => fallbackOf(call) ?? [])]
 }
 

@@ -2,7 +2,12 @@ import type { GraphStep } from '../graph.ts'
 import { checkCondition, readTensors } from './check-condition.ts'
 import type { Checked, ConditionFault } from './condition-fault.ts'
 import { absenceFaults } from './find-absence-faults.ts'
-import { answerFaults, constantFaults, defaultFaults } from './find-value-faults.ts'
+import {
+  answerFaults,
+  constantFaults,
+  defaultFaults,
+  parameterFaults,
+} from './find-value-faults.ts'
 
 /** Finds every broken rule of conditions, constants and absent tensors. What cannot be told yet is left out. */
 export function findConditionFaults(o: Checked): readonly ConditionFault[] {
@@ -11,6 +16,7 @@ export function findConditionFaults(o: Checked): readonly ConditionFault[] {
     ...graph.steps.flatMap((step, index) => [
       ...conditionFaults(o, step, index),
       ...constantFaults(o, step, index),
+      ...parameterFaults(step, index),
       ...answerFaults(o, step, index),
     ]),
     ...defaultFaults(o),

@@ -61,6 +61,28 @@ function* answerTypeFaults(
   yield* valueFaults(value, { at, want, dataType: declared.data_type, shapes })
 }
 
+/** Parameters that say how a request is queued, or to which sequence it belongs: they are the request's, and no step has its own. */
+const OF_REQUESTS = new Set([
+  'sequence_id',
+  'sequence_start',
+  'sequence_end',
+  'priority',
+  'timeout',
+])
+
+/** Finds parameters of a step that would have no effect. */
+export function* parameterFaults(
+  { parameters = {} }: GraphStep,
+  step: number,
+): Generator<ConditionFault> {
+  for (const name of Object.keys(parameters)) {
+    if (!OF_REQUESTS.has(name) && !name.startsWith('triton_')) continue
+    const at = { step, field: `parameters[${name}]` }
+    const got = 'a parameter that only a request can have'
+    yield { reason: 'InvalidSpec', at, got, want: 'another name' }
+  }
+}
+
 /** Finds defaults that are not what their input takes. */
 export function* defaultFaults({ config, graph }: Checked): Generator<ConditionFault> {
   for (const [name, value] of Object.entries(graph.defaults ?? {})) {

@@ -10,7 +10,7 @@ export type LookupModel = (modelName: string) => ComposingModel | undefined
 export interface ComposingModels {
   readonly configOf: ConfigOfStep
   /** Lists the outputs that responses of a step may lack because steps of its own ensemble were skipped. */
-  readonly optionalOutputsOf: (step: Pick<GraphStep, 'model'>) => readonly string[]
+  readonly optionalOutputsOf: (step: GraphStep) => readonly string[]
 }
 
 /**
@@ -41,7 +41,8 @@ export function resolveComposingModels(
   return {
     configOf: ({ model: name, version }) =>
       models.get(name)?.configs?.get(version) ?? latest.get(name),
-    optionalOutputsOf: ({ model: name }) => models.get(name)?.optionalOutputs ?? [],
+    optionalOutputsOf: (step) =>
+      calleesOf({ steps: [step] }).flatMap(({ model }) => models.get(model)?.optionalOutputs ?? []),
   }
 }
 

@@ -124,7 +124,10 @@ function* findProblems(
     const step = whole.stepOf[at.step] ?? at.step
     yield describeTensors(config, { ...fault, at: { ...at, step } }, said)
   }
-  const optionalOutputsOf = ({ model }: GraphStep) => models.known.get(model)?.optionalOutputs ?? []
+  const optionalOutputsOf = (step: GraphStep) =>
+    calleesOf({ steps: [step] }).flatMap(
+      ({ model }) => models.known.get(model)?.optionalOutputs ?? [],
+    )
   const checked = { config, graph, configOf, modelOf, definitions, optionalOutputsOf }
   for (const fault of [...findConditionFaults(checked), ...findRepeatFaults(checked)]) {
     yield describeCondition(fault, words)

@@ -100,6 +100,10 @@ await t.test('what is wrong with them is said at its field', (t) => {
       withWhen('tensors["small.y"][0] < "a"'),
       /^steps\[1\]\(large\)\.when: got '.*': no such overload: double < string, want a condition in CEL \(ConditionInvalid\)$/,
     ],
+    [
+      { steps: [small, { ...large, parameters: { priority: 1 } }] },
+      /^steps\[1\]\(large\)\.parameters\[priority\]: got a parameter that only a request can have, want another name \(InvalidSpec\)$/,
+    ],
     [withWhen('tensors["small.y"][0]'), /its value is of the type double, want bool/],
     [
       withWhen('tensors["smal.y"][0] < 1.0'),
