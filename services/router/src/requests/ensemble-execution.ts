@@ -1,52 +1,35 @@
 import { type CallContext, type CallScope, isTimeOver, openCallScope } from '@tutti/chassis'
 import { bug, ServeError } from '@tutti/errors'
 import {
-  constantData,
-  constantOf,
   createEnsembleRun,
   type EnsemblePlan,
   type EnsembleRun,
   holds,
-  type NamedEntry,
   type RunAction,
   type RunEvent,
   type TensorEntry,
 } from '@tutti/graph'
 import { checkInferRequest } from '@tutti/model-config'
 import {
-  formatShape,
-  type Lent,
   type NamedTensor,
   NO_TIMES,
   type ResponseSink,
-  type Shape,
   type StepResponse,
   type StepTimes,
 } from '@tutti/tensor'
 import { repeats, stepCallsOf } from '../calls/compose-steps.ts'
-import { HeldBytes, type Holding } from '../calls/held-bytes.ts'
-import { lendOn } from '../calls/lend-tensors.ts'
 import type { ModelCall } from '../calls/model-call.ts'
 import type { RequestDependencies } from '../calls/request-dependencies.ts'
 import type { StepCall } from '../calls/step-call.ts'
 import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
 import { openTimeout, overloaded, StepGates } from './ensemble-limits.ts'
+import { RunTensors } from './run-tensors.ts'
 
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
 export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
 
 type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
 type Emit = Extract<RunAction, { type: 'Emit' }>
-
-/** A tensor that the run knows by its number. What was lent is given back when the run releases it. */
-interface CountedTensor {
-  readonly data: Uint8Array
-  /** Undefined for ordinary memory. */
-  readonly retain: Lent['retain']
-  readonly giveBack: (() => void) | undefined
-  /** How the run counts it. */
-  readonly holding: Holding
-}
 
 /**
  * Executes a request to an ensemble. Never throws: everything comes to the sink, possibly before this returns.
@@ -89,17 +72,10 @@ class EnsembleExecution {
   readonly #steps: readonly ResolvedEntry[]
   readonly #run: EnsembleRun
   readonly #events: RunEvent[] = []
-  readonly #tensors = new Map<number, CountedTensor>()
-  #lastTensor = 0
-  /** Absent where nothing bounds the memory of requests. */
-  readonly #held: HeldBytes | undefined
-  /** Constants that were repeated for the rows of a batch. */
-  #repeated: Map<string, Uint8Array> | undefined
+  readonly #tensors: RunTensors
   /** Number of attempts, by the index of the step. */
   readonly #attempts: number[] = []
   #isApplying = false
-  /** True if some of the request's tensors are lent. */
-  #hasLent = false
   /** Set where the ensemble's own timeout ends the request before the caller's deadline does. */
   readonly #timeout: CallScope | undefined
   readonly #context: CallContext
@@ -135,7 +111,7 @@ class EnsembleExecution {
     this.#run = createEnsembleRun(plan, { context: request.context, requestedOutputs })
     this.#stepCalls = stepCallsOf(plan, executeNested)
     const { memory } = context
-    this.#held = memory && new HeldBytes(memory)
+    this.#tensors = new RunTensors(plan, o, memory)
     const { name, graph } = plan
     const { maxInFlightRequests, timeoutMs } = graph
     const count = o.inFlight.get(name) ?? 0
@@ -159,7 +135,7 @@ class EnsembleExecution {
     signal.addEventListener('abort', this.#onAbort, { once: true })
     const { inputs, retain } = this.#call.request
     this.#isApplying = true
-    this.#applyAll(this.#run.start(this.#hold(inputs, retain, true)))
+    this.#applyAll(this.#run.start(this.#tensors.hold(inputs, retain, true)))
     this.#drainEvents()
   }
 
@@ -184,7 +160,7 @@ class EnsembleExecution {
 
   #apply(action: RunAction): void {
     if (action.type === 'InvokeStep') this.#invoke(action)
-    else if (action.type === 'ReleaseTensor') this.#release(action.ref)
+    else if (action.type === 'ReleaseTensor') this.#tensors.release(action.ref)
     else if (action.type === 'Emit') this.#emit(action)
     else if (action.type === 'CancelSteps') this.#cancelSteps()
     else {
@@ -203,17 +179,17 @@ class EnsembleExecution {
     const isRepeated = planned !== undefined && repeats(planned)
     let tensors: readonly NamedTensor[]
     try {
-      tensors = this.#read(inputs)
+      tensors = this.#tensors.read(inputs)
     } catch (error) {
       // A constant that is repeated for a batch may find no memory.
       return this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
     }
     const call: ModelCall = {
       target,
-      request: { context, inputs: tensors, requestedOutputs, ...this.#lend(inputs) },
+      request: { context, inputs: tensors, requestedOutputs, ...this.#tensors.lend(inputs) },
       ensemble: this.#call.target.entry.name,
       step: planned?.name ?? '',
-      ...(isRepeated && { controls: this.#read(action.controls) }),
+      ...(isRepeated && { controls: this.#tensors.read(action.controls) }),
       owner,
       context: this.#stepContext,
       nextAttempt: () => this.#nextAttempt(step),
@@ -232,7 +208,7 @@ class EnsembleExecution {
     const { when, name = '' } = this.#plan.steps[step] ?? {}
     if (when === undefined) return true
     try {
-      const tensors = this.#read(controls)
+      const tensors = this.#tensors.read(controls)
       if (holds(when, { step: name, tensors, parameters: context.parameters })) return true
       this.#dispatch({ type: 'StepSkipped', execution })
     } catch (error) {
@@ -252,7 +228,7 @@ class EnsembleExecution {
     const { index, final, parameters } = response
     let outputs: Map<string, TensorEntry>
     try {
-      outputs = this.#hold(response.outputs, response.retain)
+      outputs = this.#tensors.hold(response.outputs, response.retain)
     } catch (thrown) {
       const error = ServeError.from(thrown)
       return this.#dispatch({ type: 'StepFailed', execution, error, isRunning: !final })
@@ -282,80 +258,10 @@ class EnsembleExecution {
   }
 
   #emit({ index, final, outputs, parameters }: Emit): void {
-    const response = { index, final, outputs: this.#read(outputs), parameters }
-    const lent = this.#lend(outputs)
+    const response = { index, final, outputs: this.#tensors.give(outputs), parameters }
+    const lent = this.#tensors.lend(outputs)
     if (final) this.#end()
     this.#sink.send(final ? { ...response, times: this.#times, ...lent } : { ...response, ...lent })
-  }
-
-  /** @param isOwn - they are the request's. @throws ServeError OVERLOADED without holding any. */
-  #hold(
-    tensors: readonly NamedTensor[],
-    retain: Lent['retain'],
-    isOwn = false,
-  ): Map<string, TensorEntry> {
-    const held = new Map<string, TensorEntry>()
-    if (retain !== undefined) this.#hasLent = true
-    try {
-      for (const { name, datatype, shape, data } of tensors) {
-        const holding = (isOwn ? this.#held?.holdOwn(data) : this.#held?.hold(data)) ?? 0
-        const ref = ++this.#lastTensor
-        this.#tensors.set(ref, { data, retain, giveBack: retain?.(), holding })
-        held.set(name, { ref, datatype, shape })
-        this.#dependencies.memory.count += 1
-        this.#dependencies.memory.bytesInUse += data.byteLength
-      }
-    } catch (error) {
-      for (const { ref } of held.values()) this.#release(ref)
-      throw error
-    }
-    return held
-  }
-
-  #release(ref: number): void {
-    const { data, giveBack, holding } = this.#heldTensor(ref)
-    this.#tensors.delete(ref)
-    this.#dependencies.memory.count -= 1
-    this.#dependencies.memory.bytesInUse -= data.byteLength
-    this.#held?.release(holding)
-    giveBack?.()
-  }
-
-  #heldTensor(ref: number): CountedTensor {
-    const held = this.#tensors.get(ref)
-    if (held === undefined) throw bug(`tensor ${ref} of ensemble ${this.#plan.name} is not held`)
-    return held
-  }
-
-  #read(entries: readonly NamedEntry[]): readonly NamedTensor[] {
-    return entries.map(({ name, datatype, shape, ref }) => {
-      const constant = constantOf(ref)
-      const data =
-        constant === undefined ? this.#heldTensor(ref).data : this.#constant(constant, shape)
-      return { name, datatype, shape, data }
-    })
-  }
-
-  /** Returns the bytes of a constant. Those that were repeated for the rows of a batch are counted until the request ends. */
-  #constant(index: number, shape: Shape): Uint8Array {
-    const value = this.#plan.constants[index]
-    if (value === undefined) throw bug(`ensemble ${this.#plan.name} has no constant ${index}`)
-    const key = `${index} ${formatShape(shape)}`
-    this.#repeated ??= new Map()
-    const known = this.#repeated.get(key)
-    if (known !== undefined) return known
-    const data = constantData(value, shape)
-    if (data === value.data) return data
-    this.#held?.hold(data)
-    this.#repeated.set(key, data)
-    return data
-  }
-
-  /** Makes the loan by which a reader retains these tensors. */
-  #lend(entries: readonly NamedEntry[]): Lent {
-    if (!this.#hasLent) return {}
-    const made = entries.filter(({ ref }) => constantOf(ref) === undefined)
-    return lendOn(made.map(({ ref }) => this.#heldTensor(ref)))
   }
 
   #addTimes(times: StepTimes | undefined): void {
@@ -369,7 +275,7 @@ class EnsembleExecution {
   #end(): void {
     this.#context.signal.removeEventListener('abort', this.#onAbort)
     this.#timeout?.close()
-    this.#held?.end()
+    this.#tensors.endCount()
     const { inFlight } = this.#dependencies
     const left = (inFlight.get(this.#plan.name) ?? 0) - 1
     if (left > 0) inFlight.set(this.#plan.name, left)
