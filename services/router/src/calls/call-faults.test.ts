@@ -1,17 +1,9 @@
 // needs: nats
 import { fileURLToPath } from 'node:url'
-import { silentLogger, systemClock } from '@tutti/chassis'
-import {
-  type StartedProcess,
-  startNatsServer,
-  startProcess,
-  until,
-  withoutNatsServer,
-} from '@tutti/chassis/testing'
+import { type StartedProcess, startProcess, until, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { CallRules } from '@tutti/graph'
 import { collect, responsesTo } from '@tutti/tensor/testing'
-import { openRouterEndpoint, StepDirectory } from '@tutti/transport'
 import t, { type Test } from 'tap'
 import {
   executionsOf,
@@ -22,6 +14,7 @@ import {
 import {
   chain,
   oneToOne,
+  openNatsRouter,
   quiet,
   ReplicaExecutors,
   request,
@@ -154,34 +147,12 @@ await t.test(
   { skip: withoutNatsServer() },
   async (t) => {
     const folder = t.testdir({})
-    const server = await startNatsServer()
-    t.teardown(() => server.stop())
-    const steps = new Map<string, StartedProcess>()
-    t.teardown(() => Promise.all([...steps.values()].map((one) => one.stop('SIGKILL'))))
-    const directory = new StepDirectory()
-    const endpoint = await openRouterEndpoint({
-      broker: { servers: [server.url], prefix: 'tutti', repository: 'default' },
-      clock: systemClock,
-      log: silentLogger,
-      answer: async () => ({}),
-      member: 'router',
-      directory,
-      executor: () => ({
-        execute: (_request, sink) => sink.fail(new ServeError('UNSUPPORTED', 'none'), 'no'),
-      }),
-      describe: () => ({}),
-      routerChanged: () => {},
-      stepChanged: () => {},
-      stepGone: () => {},
-    })
-    t.teardown(() => endpoint.close())
-    const { router } = testRouter({
-      replicas: Object.assign(new ReplicaExecutors(), { executor: endpoint.executor }),
-      directory,
+    const { server, router, members } = await openNatsRouter(t, {
       ensembles: ENSEMBLES,
       beyond: BEYOND,
     })
-    const members = () => directory.places.byRevision.get('m 1 r') ?? []
+    const steps = new Map<string, StartedProcess>()
+    t.teardown(() => Promise.all([...steps.values()].map((one) => one.stop('SIGKILL'))))
     let started = 0
     const dead: string[] = []
     let restarted = 0

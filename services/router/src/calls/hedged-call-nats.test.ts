@@ -1,25 +1,20 @@
 // needs: nats
-import { silentLogger, systemClock } from '@tutti/chassis'
-import { startNatsServer, until, withoutNatsServer } from '@tutti/chassis/testing'
+import { until, withoutNatsServer } from '@tutti/chassis/testing'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Executor } from '@tutti/tensor'
 import { collect, responsesTo } from '@tutti/tensor/testing'
-import { openRouterEndpoint, openStepEndpoint, StepDirectory } from '@tutti/transport'
 import t, { type Test } from 'tap'
 import {
   chain,
   floats,
   oneToOne,
+  openNatsRouter,
   quiet,
-  ReplicaExecutors,
   request,
-  testRouter,
-  toConfig,
   toFloats,
 } from '../testing/index.ts'
 
 const SKIP = withoutNatsServer()
-const REVISION = ['m', 1, 'r'] as const
 const LARGE = 300_000
 
 /** Gives each value back, with the replica's own number added. Stalls while the switch says so. */
@@ -60,40 +55,7 @@ const TIMES = {
 
 /** Two replicas of `m` on a broker, and a router with the ensemble `e`, which is hedged after 20 ms. */
 async function open(t: Test) {
-  const server = await startNatsServer()
-  t.teardown(() => server.stop())
-  const broker = { servers: [server.url], prefix: 'tutti', repository: 'default' }
-  const common = { broker, clock: systemClock, log: silentLogger, answer: async () => ({}) }
-  const replicas = [new Replica(10), new Replica(20)]
-  for (const [i, replica] of replicas.entries()) {
-    const step = await openStepEndpoint({
-      ...common,
-      member: `step-${i}`,
-      executor: replica.executor,
-      describe: () => ({}),
-      revisions: () => [REVISION],
-      load: () => ({ inFlight: 0, queued: 0, freeSlots: 8 }),
-      onChange: () => () => {},
-    })
-    t.teardown(() => step.close())
-  }
-  const directory = new StepDirectory()
-  const endpoint = await openRouterEndpoint({
-    ...common,
-    member: 'router',
-    directory,
-    executor: () => ({
-      execute: (_request, sink) => sink.fail(new ServeError('UNSUPPORTED', 'none'), 'no'),
-    }),
-    describe: () => ({}),
-    routerChanged: () => {},
-    stepChanged: () => {},
-    stepGone: () => {},
-  })
-  t.teardown(() => endpoint.close())
-  const { router } = testRouter({
-    replicas: Object.assign(new ReplicaExecutors(), { executor: endpoint.executor }),
-    directory,
+  const { router, members, openReplica } = await openNatsRouter(t, {
     ensembles: { e: chain('m') },
     beyond: {
       e: {
@@ -103,11 +65,9 @@ async function open(t: Test) {
       },
     },
   })
-  const versions = [{ version: 1, revision: 'r', state: 'READY' as const, reason: '' }]
-  const models = [{ name: 'm', config: toConfig('m', oneToOne), labels: {}, versions, reason: '' }]
-  for (const i of [0, 1])
-    router.view.describe({ replica: `step-${i}`, models }, { statistics: async () => [] })
-  const members = () => directory.places.byRevision.get('m 1 r') ?? []
+  const replicas = [new Replica(10), new Replica(20)]
+  for (const [i, { executor }] of replicas.entries())
+    await openReplica(`step-${i}`, executor, oneToOne)
   await until('both replicas are there', () => members().length === 2)
   const ask = async (length = 1): Promise<number | undefined> => {
     const values = Array(length).fill(1)

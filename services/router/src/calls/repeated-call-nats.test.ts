@@ -1,25 +1,21 @@
 // needs: nats
-import { openCallScope, silentLogger, systemClock } from '@tutti/chassis'
-import { startNatsServer, until, withoutNatsServer } from '@tutti/chassis/testing'
+import { openCallScope, systemClock } from '@tutti/chassis'
+import { until, withoutNatsServer } from '@tutti/chassis/testing'
 import { type CancelSignal, ServeError } from '@tutti/errors'
 import type { Executor, NamedTensor } from '@tutti/tensor'
 import { collect, responsesTo } from '@tutti/tensor/testing'
-import { openRouterEndpoint, openStepEndpoint, StepDirectory } from '@tutti/transport'
 import t, { type Test } from 'tap'
 import {
   failure,
   floats,
+  openNatsRouter,
   quiet,
-  ReplicaExecutors,
   request,
   step,
-  testRouter,
-  toConfig,
   toFloats,
 } from '../testing/index.ts'
 
 const SKIP = withoutNatsServer()
-const REVISION = ['m', 1, 'r'] as const
 const MODEL = `platform: "onnxruntime_onnx" max_batch_size: 4
   input { name: "X" data_type: TYPE_FP32 dims: [ -1 ] }
   output { name: "Y" data_type: TYPE_FP32 dims: [ -1 ] }`
@@ -72,54 +68,19 @@ class Replica {
 
 /** Two replicas of `m` on a broker, and a router with an ensemble that runs it for each item, and one that repeats it. */
 async function open(t: Test) {
-  const server = await startNatsServer()
-  t.teardown(() => server.stop())
-  const broker = { servers: [server.url], prefix: 'tutti', repository: 'default' }
-  const common = { broker, clock: systemClock, log: silentLogger, answer: async () => ({}) }
-  const replicas = [new Replica(), new Replica()] as const
-  for (const [i, replica] of replicas.entries()) {
-    const endpoint = await openStepEndpoint({
-      ...common,
-      member: `step-${i}`,
-      executor: replica.executor,
-      describe: () => ({}),
-      revisions: () => [REVISION],
-      load: () => ({ inFlight: 0, queued: 0, freeSlots: 8 }),
-      onChange: () => () => {},
-    })
-    t.teardown(() => endpoint.close())
-  }
-  const directory = new StepDirectory()
-  const endpoint = await openRouterEndpoint({
-    ...common,
-    member: 'router',
-    directory,
-    executor: () => ({
-      execute: (_request, sink) => sink.fail(new ServeError('UNSUPPORTED', 'none'), 'no'),
-    }),
-    describe: () => ({}),
-    routerChanged: () => {},
-    stepChanged: () => {},
-    stepGone: () => {},
-  })
-  t.teardown(() => endpoint.close())
   const scheduling = `${IO} ensemble_scheduling { ${step('m', 'IN', 'OUT')} }`
   const forEach = { items: ['X'], maxItems: 64, maxParallel: 4, gather: 'Stack' } as const
   const loop = { carry: [{ input: 'X', output: 'Y' }], reads: [], maxIterations: 5 }
-  const { router } = testRouter({
-    replicas: Object.assign(new ReplicaExecutors(), { executor: endpoint.executor }),
-    directory,
+  const { router, members, openReplica } = await openNatsRouter(t, {
     ensembles: { each: scheduling, again: scheduling },
     beyond: {
       each: { steps: [{ name: 'read', forEach }] },
       again: { steps: [{ name: 'read', loop }] },
     },
   })
-  const versions = [{ version: 1, revision: 'r', state: 'READY' as const, reason: '' }]
-  const models = [{ name: 'm', config: toConfig('m', MODEL), labels: {}, versions, reason: '' }]
-  for (const i of [0, 1])
-    router.view.describe({ replica: `step-${i}`, models }, { statistics: async () => [] })
-  const members = () => directory.places.byRevision.get('m 1 r') ?? []
+  const replicas = [new Replica(), new Replica()] as const
+  for (const [i, { executor }] of replicas.entries())
+    await openReplica(`step-${i}`, executor, MODEL)
   await until('both replicas are there', () => members().length === 2)
   const ask = (ensemble: string, rows: number, width: number, context: Context = quiet) => {
     const values = Array.from({ length: rows * width }, (_, i) => Math.floor(i / width))

@@ -1,4 +1,5 @@
 export { ensembleRevision, modelRevision } from './accepted-revision.ts'
+export { openNatsRouter } from './nats-router.ts'
 export { echoing, ReplicaExecutors } from './replica-executors.ts'
 export {
   chain,
