@@ -2,6 +2,7 @@ import { isDecoupled, type ModelConfig } from '@tutti/model-config'
 import { formatShape, fromConfigDatatype, shapeMatches } from '@tutti/tensor'
 import { type GraphStep, tensorName } from '../graph.ts'
 import { LENGTHS, madeByMap, signatureOf } from '../step-signature.ts'
+import { fallbackConfig } from './add-fallbacks.ts'
 import { checkCondition, readTensors } from './check-condition.ts'
 import type { Checked, ConditionFault, Place } from './condition-fault.ts'
 import { valueFaults } from './find-value-faults.ts'
@@ -39,14 +40,57 @@ function* stepFaults(o: Checked, step: GraphStep, index: number): Generator<Cond
     const want = 'a model without sequence_batching: its requests have no sequence of their own'
     yield { reason, at, got: `${got}whose requests are sequences`, want }
   }
-  yield* mapFaults(o, { step, index, model })
-  yield* loopFaults(o, { step, index, model })
+  const own = [...callFaults(o, { step, index, model })]
+  yield* own
+  yield* fallbackFaults(o, { step, index, model }, own)
 }
 
 interface CheckedStep {
   readonly step: GraphStep
   readonly index: number
+  /** Model of the step, or of its fallback. */
   readonly model: ModelConfig
+}
+
+function* callFaults(o: Checked, checked: CheckedStep): Generator<ConditionFault> {
+  yield* mapFaults(o, checked)
+  yield* loopFaults(o, checked)
+}
+
+/** Finds why a fallback cannot run for each item, or in a loop, as the step does. What is wrong with the step itself is told by it. */
+function* fallbackFaults(
+  o: Checked,
+  { step, index, model }: CheckedStep,
+  own: readonly ConditionFault[],
+): Generator<ConditionFault> {
+  const fallback = fallbackConfig(step, o.modelOf)
+  if (fallback === undefined) return
+  const told = new Set(own.map(({ at }) => at.field))
+  const faults = [
+    ...callFaults(o, { step, index, model: fallback }),
+    ...readFaults({ step, index, model }, fallback),
+  ]
+  for (const { at, got, ...fault } of faults) {
+    if (told.has(at.field)) continue
+    const place = { step: index, field: 'onError.fallback' }
+    yield { ...fault, at: place, got: `${got} (${at.field})` }
+  }
+}
+
+/** Compares what `until` reads of a fallback with what it reads of the step: it is compiled once for both. */
+function* readFaults(
+  { step, index, model }: CheckedStep,
+  fallback: ModelConfig,
+): Generator<ConditionFault> {
+  for (const { output } of step.loop?.reads ?? []) {
+    const [own, other] = [model, fallback].map((one) =>
+      one.output.find(({ name }) => name === output),
+    )
+    if (own === undefined || other === undefined || own.data_type === other.data_type) continue
+    const at = { step: index, field: 'loop.until' }
+    const got = `'${output}' of ${show(other)}`
+    yield { reason: 'DatatypeMismatch', at, got, want: `${show(own)} as of '${model.name}'` }
+  }
 }
 
 function* mapFaults(o: Checked, checked: CheckedStep): Generator<ConditionFault> {

@@ -110,7 +110,7 @@ function* findProblems(
   for (const fault of findStructureFaults(config, graph, doubts)) {
     yield describeStructure(fault, words)
   }
-  yield* stepProblems(manifest, { models, reading, configOf: modelOf })
+  yield* stepProblems(manifest, { models, reading, configOf })
   const whole = addFallbacks(graph, modelOf)
   const { definitions, faults } = findTensorFaults({
     config,

@@ -63,10 +63,11 @@ type Fields = Readonly<Record<string, unknown>>
 
 const ITEMS = { items: { box: 'det.boxes' }, maxItems: 64 }
 const TEXT = { datatype: 'BYTES', value: ['?'] }
+const NEXT = { datatype: 'FP32', value: [0, 0, 0, 0] }
 const LOOP = { carry: { box: 'read.next' }, maxIterations: 5 }
 
-/** Checks an Ensemble that detects, and then runs the step `read` with these fields. */
-function check(read: Fields, spec: Fields = {}) {
+/** Checks an Ensemble that detects, and then runs the step `read` with these fields. `model` is there beside the others. */
+function check(read: Fields, spec: Fields = {}, model: ModelConfig = reader) {
   const detect = { name: 'det', modelRef: { name: 'detector' }, inputMap: { image: 'image' } }
   const names = ['boxes', 'scores', 'count', 'wide']
   const manifest = parsedEnsemble('e', {
@@ -80,7 +81,7 @@ function check(read: Fields, spec: Fields = {}) {
   })
   return checkEnsemble(manifest, {
     lookup: (name) => {
-      const config = CONFIGS.get(name)
+      const config = name === model.name ? model : CONFIGS.get(name)
       return config === undefined ? 'unknown' : { config, readyVersions: [1] }
     },
   })
@@ -335,6 +336,64 @@ await t.test('what cannot run in a loop is refused, with its place', async (t) =
     const read = { inputMap: { box: 'image' }, loop: fields }
     t.same(faults(read, { inputs: [BOX], ...spec }), texts)
   }
+})
+
+await t.test('a fallback runs for each item, or in a loop, as its step does', async (t) => {
+  const onError = { fallback: { modelRef: { name: 'small' } } }
+  const [text, next, score] = reader.output
+  if (text === undefined || next === undefined || score === undefined) throw new Error('all three')
+  const fallingBack = (small: Partial<ModelConfig>, read: Fields, spec: Fields = {}) =>
+    faults({ onError, ...read }, spec, { ...reader, name: 'small', ...small })
+  const at = 'steps[1](read).onError.fallback'
+  const concat = { ...ITEMS, gather: 'Concat' }
+  const tolerant = { ...ITEMS, onItemError: { default: { text: TEXT } } }
+  const made = (name: string): ModelConfig['output'] => [...reader.output, { ...next, name }]
+  const maps: readonly (readonly [Partial<ModelConfig>, Fields, ...string[]])[] = [
+    [{}, { forEach: tolerant }],
+    // Each call is cut for the model that it goes to.
+    [{ max_batch_size: 0 }, { forEach: tolerant }],
+    [{ output: [text] }, { forEach: tolerant }],
+    [
+      { output: [{ ...text, dims: [] }] },
+      { forEach: concat },
+      `RepeatInvalid ${at}: got Concat of 'text', which has no axis (forEach.gather), want Stack`,
+    ],
+    [
+      { output: made('failed') },
+      { forEach: tolerant },
+      `RepeatInvalid ${at}: got the output 'failed' of 'small', which this makes too (forEach.onItemError), want an Ensemble that renames it`,
+    ],
+    [
+      { output: [{ ...text, dims: [-1] }] },
+      { forEach: { ...ITEMS, onItemError: { default: {} } } },
+      `RepeatInvalid steps[1](read).forEach.onItemError.default: got none for 'text', which is read, want a value for an item that failed`,
+    ],
+    [
+      { output: [text, { ...next, dims: [3] }] },
+      { forEach: { ...ITEMS, onItemError: { default: { text: TEXT, next: NEXT } } } },
+      `ShapeMismatch ${at}: got the shape [4] (forEach.onItemError.default[next]), want [3], what 'small' makes of an item`,
+    ],
+  ]
+  for (const [small, read, ...texts] of maps) t.same(fallingBack(small, read), texts)
+
+  const until = 'tensors["read.score"][0] < 0.5'
+  const loop = { inputMap: { box: 'image' }, loop: { ...LOOP, until } }
+  const loops: readonly (readonly [Partial<ModelConfig>, ...string[]])[] = [
+    [{}],
+    [
+      { output: [text, score, { ...next, dims: [3] }] },
+      `ShapeMismatch ${at}: got 'next' of FP32[3] (loop.carry[box]), want FP32[4], which 'box' takes`,
+    ],
+    [
+      { output: [text, next] },
+      `UnknownTensor ${at}: got 'score' (loop.until), want an output of 'small'; there are 'text', 'next'`,
+    ],
+    [
+      { output: [text, next, { ...score, data_type: 'TYPE_UINT8' }] },
+      `DatatypeMismatch ${at}: got 'score' of UINT8[] (loop.until), want FP32[] as of 'reader'`,
+    ],
+  ]
+  for (const [small, ...texts] of loops) t.same(fallingBack(small, loop, { inputs: [BOX] }), texts)
 })
 
 await t.test('a plan refuses what a new configuration of the model forbids', async (t) => {

@@ -43,7 +43,7 @@ function composeStep(plan: EnsemblePlan, step: PlanStep, callEnsemble: StepCall)
     : withSlots(maxInFlightPerStep, observeStep(plan, target))
   const fallback: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callModel(o, call, sink) : callEnsemble(o, call, sink)
-  const answered = withDefault(onError, withTimeout(timeoutMs, bounded))
+  const answered = withDefault(onError, step.isBatched, withTimeout(timeoutMs, bounded))
   return withFallback(
     onError,
     withTimeout(

@@ -2,7 +2,7 @@ import { openCallScope } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import type { CallRules } from '@tutti/graph'
 import t from 'tap'
-import { createStepRig } from '../testing/call-rig.ts'
+import { createCallRig, createStepRig } from '../testing/call-rig.ts'
 import { chain, oneToOne, settle, toFloats } from '../testing/index.ts'
 
 const BROKEN = new ServeError('ENGINE_FAILED', 'it broke')
@@ -61,6 +61,27 @@ await t.test('each row of a batch has them', async (t) => {
       [7, 8, 7, 8, 7, 8],
     ],
   )
+  t.same(rig.left, [0, 0, 0, 0])
+})
+
+await t.test('a step for each item has them in place of all items', async (t) => {
+  const manifest = {
+    inputs: [{ name: 'IN', datatype: 'FP32', shape: [-1, 1] }],
+    outputs: [{ name: 'OUT', from: 'only.Y', datatype: 'FP32', shape: [-1] }],
+    steps: [
+      {
+        name: 'only',
+        modelRef: { name: 'm' },
+        forEach: { items: { X: 'IN' }, maxItems: 8, gather: 'Concat' },
+        onError: { default: { Y: { datatype: 'FP32', value: [7, 8] } } },
+      },
+    ],
+  }
+  const rig = createCallRig({ models: { m: batched(oneToOne) }, manifests: { e: manifest } })
+  const asked = rig.ask(undefined, 'e', { rows: 3 })
+  rig.attempts[0]?.fail(BROKEN, 'maybe')
+  const [output] = asked.responses[0]?.outputs ?? []
+  t.same([output?.shape, [...toFloats(output?.data)]], [[2], [7, 8]])
   t.same(rig.left, [0, 0, 0, 0])
 })
 

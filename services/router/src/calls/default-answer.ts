@@ -5,8 +5,16 @@ import type { ModelCall } from './model-call.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
 
-/** Answers for a step that has failed for good with values that stand in for its outputs, unless its request has ended meanwhile. */
-export function withDefault(onError: OnError | undefined, next: StepCall): StepCall {
+/**
+ * Answers for a step that has failed for good with values that stand in for its outputs, unless its request has ended meanwhile.
+ *
+ * @param isBatched - true if the outputs of the step have a batch dimension; those of a step for each item have none.
+ */
+export function withDefault(
+  onError: OnError | undefined,
+  isBatched: boolean,
+  next: StepCall,
+): StepCall {
   if (onError?.kind !== 'default') return next
   const values = onError.outputs.map(({ name, value: { datatype, shape, value } }) => {
     return { name, datatype, shape, data: encodeElements(datatype, value) }
@@ -17,7 +25,7 @@ export function withDefault(onError: OnError | undefined, next: StepCall): StepC
       fail: (error, executed, times) => {
         if (isOver(o, call)) return sink.fail(error, executed, times)
         noteDefault(o, call)
-        const outputs = values.map((value) => toOutput(value, call))
+        const outputs = values.map((value) => (isBatched ? toRows(value, call) : value))
         const rest = { parameters: new Map(), ...(times !== undefined && { times }) }
         sink.send({ index: 0, final: true, outputs, ...rest })
       },
@@ -28,11 +36,9 @@ export function withDefault(onError: OnError | undefined, next: StepCall): StepC
 }
 
 /** A model that batches makes a row for each of its inputs. */
-function toOutput(value: NamedTensor, { target, request }: ModelCall): NamedTensor {
-  const { config } = target
-  const declared = config.output.find(({ name }) => name === value.name)
-  const isRow = config.max_batch_size > 0 && declared?.dims.length === value.shape.length
-  if (!isRow) return value
+function toRows(value: NamedTensor, { target, request }: ModelCall): NamedTensor {
+  const declared = target.config.output.find(({ name }) => name === value.name)
+  if (declared?.dims.length !== value.shape.length) return value
   const [rows = 1] = request.inputs[0]?.shape ?? []
   const shape = [rows, ...value.shape]
   return { ...value, shape, data: constantData(value, shape) }

@@ -4,7 +4,12 @@ import type { CallRules } from '@tutti/graph'
 import type { RecordedResponses } from '@tutti/tensor/testing'
 import * as fc from 'fast-check'
 import t from 'tap'
-import { type CallAttempt, type CallRigOptions, createStepRig } from '../testing/call-rig.ts'
+import {
+  type CallAttempt,
+  type CallRigOptions,
+  createCallRig,
+  createStepRig,
+} from '../testing/call-rig.ts'
 import { chain, oneToOne, settle, toFloats } from '../testing/index.ts'
 
 const BROKEN = new ServeError('ENGINE_FAILED', 'it broke')
@@ -178,6 +183,57 @@ await t.test(
     t.same(rig.left, [0, 0, 0, 0])
   },
 )
+
+const MAPPED = {
+  inputs: [{ name: 'IN', datatype: 'FP32', shape: [-1, 1] }],
+  outputs: [{ name: 'OUT', from: 'only.Y', datatype: 'FP32', shape: [-1, -1] }],
+  steps: [
+    {
+      name: 'only',
+      modelRef: { name: 'm' },
+      forEach: { items: { X: 'IN' }, maxItems: 8 },
+      timeout: '300ms',
+      onError: { fallback: { modelRef: { name: 'n' } } },
+    },
+  ],
+}
+
+await t.test('a step for each item falls back with all its items', async (t) => {
+  const models = { m: `max_batch_size: 2 ${oneToOne}`, n: oneToOne }
+  const rig = createCallRig({ models, manifests: { e: MAPPED } })
+  const { attempts, clock } = rig
+  const calls = () => attempts.map(({ model, inputs }) => `${model} ${inputs[0]?.shape.join()}`)
+  const answered = rig.ask(undefined, 'e', { rows: 3 })
+  t.same(calls(), ['m 2,1', 'm 1,1'], 'items in batches')
+  attempts[0]?.answer(1, true, [2, 1])
+  attempts[1]?.fail(BROKEN, 'maybe')
+  t.same(calls().slice(2), ['n 1', 'n 1', 'n 1'], 'all items, and one by one for a model without')
+  for (const [i, attempt] of attempts.slice(2).entries()) attempt.answer(10 + i)
+  t.match(answered.responses, [{ outputs: [{ name: 'OUT', shape: [3, 1] }] }])
+  t.same(toFloats(answered.responses[0]?.outputs[0]?.data), [10, 11, 12])
+  t.same(await rig.counts(FALLBACKS), [1])
+
+  const failed = rig.ask(undefined, 'e', { rows: 3 })
+  clock.advance(300)
+  t.equal(attempts[5]?.isCancelled, true)
+  attempts[8]?.fail(BROKEN, 'maybe')
+  t.match(failed.responses, [
+    {
+      error: {
+        message: "in ensemble 'e', step 'only[1]': it broke",
+        details: {
+          step: 'only',
+          item: '1',
+          model: 'n',
+          firstError: "STEP_TIMEOUT: step 'only': no answer within its timeout of 300 ms",
+        },
+      },
+    },
+  ])
+  t.ok(attempts.slice(7).every(({ isCancelled }, i) => i === 1 || isCancelled))
+  for (const attempt of attempts.slice(5)) attempt.fail(BROKEN, 'maybe')
+  t.same(rig.left, [0, 0, 0, 0])
+})
 
 await t.test('whatever fails in whatever order, one answer comes and nothing is left', async () => {
   const what = fc.constantFrom('answer', 'broken', 'refuse', 'wait', 'leave')

@@ -1,6 +1,11 @@
 import { createManualClock } from '@tutti/chassis/testing'
 import type { CallRules } from '@tutti/graph'
-import type { ExecuteOptions, NamedTensor, ResponseSink } from '@tutti/tensor'
+import {
+  type ExecuteOptions,
+  elementCount,
+  type NamedTensor,
+  type ResponseSink,
+} from '@tutti/tensor'
 import { Lender, RecordedResponses } from '@tutti/tensor/testing'
 import { revisionKey } from '@tutti/transport'
 import { ReplicaExecutors } from './replica-executors.ts'
@@ -15,8 +20,8 @@ export interface CallAttempt {
   readonly isCancelled: boolean
   readonly inputs: readonly NamedTensor[]
   readonly options: ExecuteOptions
-  /** Answers with that number. */
-  answer(value: number, isFinal?: boolean): void
+  /** Answers with that number, in each row of a batch if `shape` has them. */
+  answer(value: number, isFinal?: boolean, shape?: readonly number[]): void
   fail: ResponseSink['fail']
 }
 
@@ -130,9 +135,9 @@ function toAttempt(o: {
     get isCancelled() {
       return options.signal.aborted
     },
-    answer: (value, final = true) => {
+    answer: (value, final = true, shape = [1]) => {
       const times = { ...NO_TIMES, computeInferNs: 1e6 }
-      const outputs = [floats('Y', [value])]
+      const outputs = [floats('Y', Array<number>(elementCount(shape)).fill(value), shape)]
       sink.send({ index: index++, final, outputs, parameters: new Map(), times })
     },
     fail: (...failure) => sink.fail(...failure),
