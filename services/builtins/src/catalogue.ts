@@ -20,7 +20,9 @@ import { imageDecode } from './image/image-decode.ts'
 import { imageEncode } from './image/image-encode.ts'
 import { letterbox } from './image/letterbox.ts'
 import { normalise } from './image/normalise.ts'
+import { padToMultiple } from './image/pad-to-multiple.ts'
 import { resize } from './image/resize.ts'
+import { rotate } from './image/rotate.ts'
 import { argmax } from './numeric/argmax.ts'
 import { l2Normalise } from './numeric/l2-normalise.ts'
 import { meanPool } from './numeric/mean-pool.ts'
@@ -31,6 +33,7 @@ import { topK } from './numeric/top-k.ts'
 import { concat } from './shape/concat.ts'
 import { expandDims } from './shape/expand-dims.ts'
 import { pad } from './shape/pad.ts'
+import { positions } from './shape/positions.ts'
 import { reshape } from './shape/reshape.ts'
 import { select } from './shape/select.ts'
 import { slice } from './shape/slice.ts'
@@ -39,6 +42,7 @@ import { squeeze } from './shape/squeeze.ts'
 import { stack } from './shape/stack.ts'
 import { take } from './shape/take.ts'
 import { transpose } from './shape/transpose.ts'
+import { base64 } from './text/base64.ts'
 import { ctcGreedy } from './text/ctc-greedy.ts'
 import { detokenize } from './text/detokenize.ts'
 import { joinTexts } from './text/join-texts.ts'
@@ -53,7 +57,9 @@ export const BUILTINS = [
   crop,
   letterbox,
   normalise,
+  padToMultiple,
   resize,
+  rotate,
 
   convertBoxes,
   cropBoxes,
@@ -65,6 +71,7 @@ export const BUILTINS = [
   concat,
   expandDims,
   pad,
+  positions,
   reshape,
   select,
   slice,
@@ -91,6 +98,7 @@ export const BUILTINS = [
   softmax,
   topK,
 
+  base64,
   ctcGreedy,
   tokenize,
   detokenize,

@@ -234,4 +234,43 @@ await t.test('inputs that no dims can tell are errors of the request', async (t)
     run(t, large, [image, boxes], open),
     /its outputs would have \d+ bytes, want at most/,
   )
+  const widest = { name: 'cropBoxes', width: 16_384, height: 16_384, fit: 'pad', padTo: 'widest' }
+  await t.rejects(
+    run(
+      t,
+      widest,
+      [
+        image,
+        numberTensor(
+          'boxes',
+          'FP32',
+          [8, 4],
+          Array.from({ length: 32 }, () => 1),
+        ),
+      ],
+      open,
+    ),
+    {
+      reason: 'MESSAGE_TOO_LARGE',
+      message: 'built-in cropBoxes: its crops would have 8589934592 bytes, want at most 1073741824',
+    },
+  )
+  const none: NamedTensor = numberTensor('image', 'FP32', [0, 2, 1], [])
+  await t.rejects(run(t, crop, [none, numberTensor('boxes', 'FP32', [1, 4], [0, 0, 1, 1])]), {
+    message: 'input "image": no pixels, want some',
+  })
+})
+
+await t.test('a box of no numbers, or without area, is the nearest pixel', async (t) => {
+  const run = await openBuiltins(t)
+  const image = numberTensor('image', 'FP32', [2, 2, 1], [1, 2, 3, 4])
+  const given = { name: 'cropBoxes', width: 1, height: 1 }
+  const boxes = [
+    [NaN, NaN, NaN, NaN],
+    [Infinity, -Infinity, Infinity, Infinity],
+    [1, 1, 0, 0],
+    [-9, -9, -8, -8],
+  ]
+  const [crops] = await run(t, given, [image, numberTensor('boxes', 'FP32', [4, 4], boxes.flat())])
+  t.same(crops && numbersOf(crops), [1, 3, 4, 1])
 })

@@ -2,12 +2,8 @@ import { type ConfiguredBuiltin, type Port, signatureOf } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import { DATATYPES, elementCount, type StepRequest } from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
+import { MAX_OUTPUT_BYTES } from './output-bound.ts'
 
-/**
- * Most bytes of the outputs of one request. Few bytes of boxes or indices can ask for gigabytes, for which the system would end the process.
- * No flag: what is between two models of an ensemble is far below.
- */
-const MAX_OUTPUT_BYTES = 2 ** 30
 /** Bytes of a text in an output, at least. */
 const TEXT_BYTES = 4
 

@@ -193,6 +193,48 @@ y = (x.astype(f) * f(${scale}) - np.array(${python(mean)}, f)) / np.array(${pyth
       expression: `${endsFirst ? 'np.moveaxis(y, -1, -3)' : 'y'}.astype('${numpyName(datatype)}')`,
     }
   },
+  rotate: (dice) => {
+    const image = dice.tensor('image', dice.pick(...PIXELS, 'INT64', 'BOOL'), imageShape(dice))
+    const degrees = dice.pick(90, 180, 270)
+    const stack = image.shape.slice(0, -3)
+    const kind = dice.pick('none', 'all', degrees === 180 && stack.length > 0 ? 'each' : 'all')
+    const turns = dice.tensor('turns', dice.pick('INT32', 'INT64'), kind === 'each' ? stack : [1], {
+      least: -4,
+      most: 9,
+    })
+    const setup = `${SETUP}
+quarter = lambda one, k: np.rot90(one, int(k) * ${degrees / 90})
+if ${python(kind === 'each')}:
+    flat = image.reshape((-1,) + image.shape[-3:])
+    out = np.stack([quarter(one, k) for one, k in zip(flat, turns.reshape(-1))]).reshape(image.shape) if len(flat) else image
+else:
+    out = np.rot90(image, int(${kind === 'all' ? 'turns[0]' : '1'}) * ${degrees / 90}, axes=(-3, -2))`
+    return {
+      options: { degrees },
+      inputs: kind === 'none' ? [image] : [image, turns],
+      setup: kind === 'none' ? setup.replace(/^if [^]*^else:/m, 'if True:') : setup,
+      expression: 'out',
+    }
+  },
+  padToMultiple: (dice) => {
+    const shape = imageShape(dice).map((extent) => Math.max(1, extent))
+    const image = dice.tensor('image', dice.pick(...PIXELS), shape, { least: 0, most: 255 })
+    const mode = dice.pick('constant', 'edge')
+    const value = mode === 'constant' ? dice.pick(undefined, 7) : undefined
+    const options = { multipleOf: dice.pick(1, 2, 7, 32), center: dice.isTrue(), mode, value }
+    const setup = `
+H, W = image.shape[-3:-1]
+dh, dw = -H % ${options.multipleOf}, -W % ${options.multipleOf}
+top, left = (dh // 2, dw // 2) if ${python(options.center)} else (0, 0)
+widths = [(0, 0)] * (image.ndim - 3) + [(top, dh - top), (left, dw - left), (0, 0)]`
+    const extra = mode === 'constant' ? `, constant_values=${value ?? 0}` : ''
+    return {
+      options,
+      inputs: [image],
+      setup,
+      expression: `(np.pad(image, widths, '${mode}'${extra}), np.array([left, top, left + W, top + H], np.float32))`,
+    }
+  },
   crop: (dice) => {
     const image = dice.tensor('image', dice.pick(...PIXELS, 'INT64'), imageShape(dice))
     const box = dice.tensor('box', dice.pick('FP32', 'INT64'), [4], { least: -5, most: 30 })

@@ -1,10 +1,7 @@
 import { z } from 'zod'
-import { onnxBuiltin } from '../builtin.ts'
+import { codeBuiltin } from '../builtin.ts'
 import { MAX_SIDE, PIXELS } from '../image/image-dims.ts'
-import { fromFloats } from '../image/pixels.ts'
 import { PortFault, refuseOption } from '../input-reader.ts'
-import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
-import { type Crops, sampleCrops } from './sample-crops.ts'
 
 const MAX_BOXES = 2 ** 20
 const side = z.int().min(1).max(MAX_SIDE)
@@ -43,7 +40,7 @@ const options = z.strictObject({
 type CropOptions = z.output<typeof options>
 
 /** Cuts boxes out of a picture. */
-export const cropBoxes = onnxBuiltin({
+export const cropBoxes = codeBuiltin({
   name: 'cropBoxes',
   summary: 'Cuts upright boxes out of a picture, and scales them to one size.',
   options,
@@ -72,17 +69,6 @@ export const cropBoxes = onnxBuiltin({
       { name: 'widths', datatype: 'INT64', dims: [count] },
     ]
   },
-  build: (o, graph) => {
-    const corners = boxSides(graph)
-    const widths = ownWidths(graph, o, corners)
-    const width = o.padTo === 'widest' ? widest(graph, o, widths) : graph.list(o.width)
-    const crops = sampleCrops(graph, { ...corners, widths, width, height: o.height })
-    const { datatype } = graph.port('image')
-    const filled = o.fit === 'pad' ? fillRight(graph, o, { crops, widths, width }) : crops
-    const planes = fromFloats(graph, filled, datatype)
-    graph.output('crops', graph.op('Transpose', [planes], { perm: [1, 2, 3, 0] }))
-    graph.output('widths', graph.cast(widths, 'INT64'))
-  },
   arithmetic: [
     {
       case: 'all',
@@ -105,60 +91,4 @@ function checkFit(o: CropOptions): void {
   if (o.padTo !== 'widest') refuseOption('minWidth', `${o.minWidth}`, 'none, or padTo widest')
   if (o.minWidth > o.width)
     refuseOption('minWidth', `${o.minWidth}`, `at most the width, ${o.width}`)
-}
-
-/** The boxes within the picture, FP64 [N] each. */
-function boxSides(graph: OnnxGraph): Omit<Crops, 'widths' | 'width' | 'height'> {
-  // By way of whole numbers, which cuts fractions off as NumPy does.
-  const whole = graph.cast(graph.cast(graph.input('boxes'), 'INT64'), 'FP64')
-  const [x1 = '', y1 = '', x2 = '', y2 = ''] = graph
-    .ops('Split', 4, [whole], { axis: 1, num_outputs: 4 })
-    .map((column) => graph.op('Squeeze', [column, graph.list(1)]))
-  const shape = graph.cast(graph.op('Shape', [graph.input('image')]), 'FP64')
-  const extent = (axis: number): Value => graph.op('Gather', [shape, graph.scalar('INT64', axis)])
-  const one = graph.scalar('FP64', 1)
-  const span = (low: Value, high: Value, all: Value): readonly [Value, Value] => {
-    const last = graph.op('Sub', [all, one])
-    const start = graph.op('Min', [graph.op('Max', [low, graph.scalar('FP64', 0)]), last])
-    const end = graph.op('Min', [high, all])
-    return [start, graph.op('Max', [graph.op('Sub', [end, start]), one])]
-  }
-  const [left, across] = span(x1, x2, extent(1))
-  const [top, along] = span(y1, y2, extent(0))
-  return { left, top, across, along }
-}
-
-/** The width of each crop without what is at its right, FP64 [N]. */
-function ownWidths(
-  graph: OnnxGraph,
-  o: CropOptions,
-  { across, along }: Pick<Crops, 'across' | 'along'>,
-): Value {
-  const most = graph.scalar('FP64', o.width)
-  if (o.fit === 'stretch') return graph.op('Expand', [most, graph.op('Shape', [across])])
-  const scaled = graph.op('Mul', [across, graph.scalar('FP64', o.height)])
-  return graph.op('Min', [graph.op('Ceil', [graph.op('Div', [scaled, along])]), most])
-}
-
-/** INT64 [1]. */
-function widest(graph: OnnxGraph, o: CropOptions, widths: Value): Value {
-  const least = graph.constant('FP64', [o.minWidth ?? 1])
-  const all = graph.op('Concat', [widths, least], { axis: 0 })
-  return graph.cast(graph.op('ReduceMax', [all]), 'INT64')
-}
-
-function fillRight(
-  graph: OnnxGraph,
-  { fill = 0 }: CropOptions,
-  {
-    crops,
-    widths,
-    width,
-  }: { readonly crops: Value; readonly widths: Value; readonly width: Value },
-): Value {
-  const end = graph.op('Squeeze', [width])
-  const columns = graph.op('Range', [graph.scalar('INT64', 0), end, graph.scalar('INT64', 1)])
-  const own = graph.op('Unsqueeze', [graph.cast(widths, 'INT64'), graph.list(1)])
-  const isInside = graph.op('Unsqueeze', [graph.op('Less', [columns, own]), graph.list(1)])
-  return graph.op('Where', [isInside, crops, graph.scalar('FP32', fill)])
 }

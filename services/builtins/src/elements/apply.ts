@@ -8,6 +8,8 @@ const OPERATORS = {
   sqrt: 'Sqrt',
   exp: 'Exp',
   log: 'Log',
+  sin: 'Sin',
+  cos: 'Cos',
   tanh: 'Tanh',
   floor: 'Floor',
   ceil: 'Ceil',
@@ -21,7 +23,20 @@ export const apply = onnxBuiltin({
   summary: 'Computes a function of each element.',
   options: z.strictObject({
     function: z
-      .enum(['abs', 'negative', 'sqrt', 'exp', 'log', 'tanh', 'floor', 'ceil', 'round', 'sign'])
+      .enum([
+        'abs',
+        'negative',
+        'sqrt',
+        'exp',
+        'log',
+        'sin',
+        'cos',
+        'tanh',
+        'floor',
+        'ceil',
+        'round',
+        'sign',
+      ])
       .describe('Function; `round` takes ties to even'),
   }),
   inputs: { input: 'FP16, FP32 or FP64, of any dims' },
@@ -39,7 +54,7 @@ export const apply = onnxBuiltin({
     {
       case: 'FP32, FP64',
       equals: '`numpy.abs(x)` and so on',
-      tolerance: 'none; 2e-6 relative and 1e-6 absolute for `exp`, `log` and `tanh`',
+      tolerance: 'none; 2e-6 relative and 1e-6 absolute for `exp`, `log`, `sin`, `cos` and `tanh`',
     },
     { case: 'FP16', equals: 'the same in FP32, rounded to FP16', tolerance: '1e-3 relative' },
   ],

@@ -16,10 +16,18 @@ const CODE: { readonly [Name in CodeBuiltinName]: CodeStep<OptionsOf<Name>> } = 
     open: async (options) =>
       (await import('./boxes/open-probability-boxes.ts')).openProbabilityBoxes(options),
   },
+  cropBoxes: {
+    runsOn: 'thread',
+    open: async (options) => (await import('./crops/open-crop-boxes.ts')).openCropBoxes(options),
+  },
   cropRotated: {
     runsOn: 'thread',
     open: async (options) =>
       (await import('./crops/open-crop-rotated.ts')).openCropRotated(options),
+  },
+  base64: {
+    runsOn: 'thread',
+    open: async (options) => (await import('./text/base64.ts')).openBase64(options),
   },
   ctcGreedy: {
     runsOn: 'thread',

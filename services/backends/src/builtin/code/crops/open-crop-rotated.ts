@@ -2,7 +2,7 @@ import type { OptionsOf } from '@tutti/builtins'
 import { floatsOf, inputOf, misfit } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
 import { pictureOf } from '../pictures/picture.ts'
-import { type Crops, cropBoxes } from './crop-boxes.ts'
+import { type Crops, cropQuadrilaterals } from './crop-quadrilaterals.ts'
 
 /** Opens `cropRotated`. */
 export function openCropRotated(options: OptionsOf<'cropRotated'>): OpenedCode {
@@ -17,7 +17,7 @@ export function openCropRotated(options: OptionsOf<'cropRotated'>): OpenedCode {
       }
       const picture = pictureOf(image)
       if (picture.data.byteLength === 0 && count > 0) throw misfit('image', 'no pixels', 'some')
-      const crops = cropBoxes(picture, floatsOf(boxes), turned?.data, options)
+      const crops = cropQuadrilaterals(picture, floatsOf(boxes), turned?.data, options)
       const widths = BigInt64Array.from(crops.pictures, ({ width }) => BigInt(width))
       const shape = [count, options.height, crops.width, picture.channels]
       const data = joinCrops(crops, { ...options, channels: picture.channels })

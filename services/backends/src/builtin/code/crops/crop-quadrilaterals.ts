@@ -29,7 +29,7 @@ export interface Crops {
  * @param turned - for each box, whether its crop is turned by 180 degrees.
  * @throws ServeError INVALID_REQUEST for a box that is no quadrilateral, or more pixels than are allowed.
  */
-export function cropBoxes(
+export function cropQuadrilaterals(
   picture: Picture,
   boxes: Float32Array,
   turned: Uint8Array | undefined,
