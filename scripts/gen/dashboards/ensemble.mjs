@@ -81,6 +81,29 @@ export const ENSEMBLE = {
       ],
     },
     {
+      title: 'Skips',
+      unit: 'reqps',
+      hint: 'Step requests that did not run: their condition did not hold, or an input was absent because of another one.',
+      queries: [[`sum by (ensemble, step) (rate(tutti_step_skips_total{${STEPS}}[5m]))`, NAME]],
+    },
+    {
+      title: 'Items',
+      unit: 'short',
+      hint: 'Items and iterations in a second. Items a call are the mean batch; those that fail have an error or a default.',
+      queries: [
+        [`sum by (ensemble, step) (rate(tutti_step_items_total{${STEPS}}[5m]))`, `${NAME} items`],
+        [`sum by (ensemble, step) (rate(tutti_step_item_calls_total{${STEPS}}[5m]))`, `${NAME} calls`],
+        [`sum by (ensemble, step) (rate(tutti_step_failed_items_total{${STEPS}}[5m]))`, `${NAME} failed`],
+        [`sum by (ensemble, step) (rate(tutti_step_iterations_total{${STEPS}}[5m]))`, `${NAME} iterations`],
+      ],
+    },
+    {
+      title: 'Timeouts',
+      unit: 'reqps',
+      hint: 'Step requests that took longer than the timeout of their step. A replica hangs, or the timeout is too short.',
+      queries: [[`sum by (ensemble, step) (rate(tutti_step_timeouts_total{${STEPS}}[5m]))`, NAME]],
+    },
+    {
       title: 'Fallbacks',
       unit: 'reqps',
       hint: 'Step requests that failed and went to the fallback of their step, or got its defaults. The step itself is broken or too slow.',

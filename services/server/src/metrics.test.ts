@@ -133,7 +133,7 @@ await t.test('steps have histograms for queue, transfer and compute', async (t) 
   t.match(text, 'tutti_other_total 0\n', 'metrics of other packages stand beside them')
   metrics.countStep(step, 'hedged')
   metrics.countStep(step, 'hedged')
-  metrics.countStep(step, 'hedge won')
+  metrics.countStep(step, 'hedgeWon')
   metrics.addStep(step)
   const labels = '{ensemble="e",step="detect",model="m"}'
   const hedges = async () => lines(await metrics.render(), 'tutti_step_hedges')

@@ -5,7 +5,7 @@ export { OPEN_METRICS_TYPE, prefersOpenMetrics, toOpenMetrics } from './metrics/
 export { type EndedRequest, RequestSeconds } from './metrics/request-seconds.ts'
 export { formatMetrics, type MetricFamily, type MetricSeries } from './metrics-text.ts'
 export { joinObservers, logObserverFailures } from './requests/join-observers.ts'
-export { observeRequest } from './requests/observe-request.ts'
+export { type ObservedRequest, observeRequest } from './requests/observe-request.ts'
 export { type CacheObserver, CacheStatistics } from './statistics/cache-statistics.ts'
 export { StatisticsRecorder } from './statistics/statistics.ts'
 export type { StepCallTimes, StepLabels } from './statistics/step-measures.ts'

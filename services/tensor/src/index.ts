@@ -37,6 +37,7 @@ export type {
   RequestEnd,
   RequestObserver,
   RequestWatch,
+  StepCount,
 } from './request-observer.ts'
 export {
   type ConfigDatatype,

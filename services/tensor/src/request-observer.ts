@@ -10,7 +10,26 @@ export interface ObservedModel {
   readonly step?: string
   /** Names of the steps of its ensemble that it waits for. */
   readonly waitsFor?: readonly string[]
+  /** True for the fallback of the step. */
+  readonly isFallback?: boolean
+  /** Items or iteration of a step around it within which it runs, e.g. `[12]`, or `[12][3]`; absent for none. */
+  readonly within?: string
 }
+
+/** A thing that is done around the executions of a step of an ensemble. */
+export type StepCount =
+  | 'skipped'
+  | 'timedOut'
+  | 'retried'
+  | 'retryRefused'
+  | 'hedged'
+  | 'hedgeWon'
+  | 'fellBack'
+  | 'defaulted'
+  | 'items'
+  | 'itemCalls'
+  | 'failedItems'
+  | 'iterations'
 
 /** How a request of a client came in. */
 export interface ObservedClient {
@@ -66,6 +85,8 @@ export interface RequestWatch {
   /** A response goes to the caller. */
   responded?(response: StepResponse): void
   ended?(end: RequestEnd): void
+  /** So much more was done around this execution of a step; before it ends. */
+  counted?(what: StepCount, count: number): void
   /** The caller has been given its final response or the error. */
   answered?(): void
 }
@@ -78,4 +99,10 @@ export interface RequestObserver {
    * @returns takes what follows; undefined if this request is of no interest.
    */
   began(model: ObservedModel, request: InferRequest, call: ObservedCall): RequestWatch | undefined
+  /**
+   * A step has its end without an execution: it was skipped, or its default stands in for an execution that failed.
+   *
+   * @param why - condition that did not hold, or what was absent; '' for a default.
+   */
+  passed?(model: ObservedModel, how: 'skipped' | 'defaulted', why: string): void
 }

@@ -54,6 +54,8 @@ export type RunAction =
       /** Tensors that the step's condition reads, by the names that they have there. One that is absent is left out. */
       readonly controls: readonly NamedEntry[]
     }
+  /** Tells that a step does not run, because an input that it needs is absent. Nothing is to be done. */
+  | { readonly type: 'SkipStep'; readonly step: number; readonly absentInput: string }
   /** Cancels all executions that have not ended. */
   | { readonly type: 'CancelSteps' }
   /** Gives a tensor back to the caller, because the run no longer needs it. Comes once for each tensor. */

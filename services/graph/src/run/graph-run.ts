@@ -5,11 +5,11 @@ import type { EnsemblePlan, PlanEnsembleTensor, PlanStep, RunGraph } from '../pl
 import { selectOutputs } from '../plan/run-graph.ts'
 import type { EnsembleRun, RunAction, RunEvent, TensorEntry, TensorTable } from './ensemble-run.ts'
 import {
+  absentInput,
   carriesOutputs,
   controlsOf,
   firstPresent,
   isExpected,
-  lacksInput,
   newExecution,
   newIteration,
   release,
@@ -180,8 +180,9 @@ class GraphRun implements EnsembleRun {
     for (const step of ready) {
       const planned = this.#plan.steps[step]
       if (planned === undefined) throw bug(`the plan has no step ${step}`)
-      if (lacksInput(planned, iteration)) this.#skip(planned, iteration)
-      else this.#invoke(planned, iteration)
+      const absent = absentInput(planned, iteration)
+      if (absent === undefined) this.#invoke(planned, iteration)
+      else this.#pass(planned, iteration, absent)
     }
   }
 
@@ -201,6 +202,11 @@ class GraphRun implements EnsembleRun {
       requestedOutputs,
       controls: controlsOf(step, iteration),
     })
+  }
+
+  #pass(step: PlanStep, iteration: Iteration, absent: string): void {
+    this.#actions.push({ type: 'SkipStep', step: step.index, absentInput: absent })
+    this.#skip(step, iteration)
   }
 
   #stepSkipped(number: number): void {

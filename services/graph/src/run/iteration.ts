@@ -56,11 +56,11 @@ export function firstPresent(
   return absent
 }
 
-/** Tells whether a step that has all it waits for lacks a required input because other steps were skipped. */
-export function lacksInput({ inputs }: PlanStep, iteration: Iteration): boolean {
-  return inputs.some(
+/** Finds the required input that a step which has all it waits for lacks, because other steps were skipped. */
+export function absentInput({ inputs }: PlanStep, iteration: Iteration): string | undefined {
+  return inputs.find(
     ({ tensors, optional }) => !optional && firstPresent(iteration, tensors)?.isSkipped === true,
-  )
+  )?.name
 }
 
 /** Makes the response of a complete iteration from the requested outputs. Outputs that a step withheld are left out. */

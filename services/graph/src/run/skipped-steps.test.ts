@@ -88,6 +88,7 @@ await t.test(
     driver.respond(driver.of('small'), { y: 'S' })
     skip(driver, 'large')
     t.same(driver.running, ['lenient'])
+    t.same(driver.skipped, ['strict', 'behind'])
     t.same(driver.read(driver.of('lenient')), { x: 'X' })
     driver.respond(driver.of('lenient'), { y: 'Y' })
     t.same(

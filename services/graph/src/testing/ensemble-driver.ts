@@ -31,6 +31,8 @@ export class EnsembleDriver {
   readonly responded = new Set<number>()
   /** Names of the steps in flight that were cancelled. */
   readonly cancelled: string[] = []
+  /** Names of the steps that did not run because an input was absent. */
+  readonly skipped: string[] = []
   readonly emitted: { readonly outputs: Symbols; readonly action: Emit }[] = []
   failure: Fail | undefined
   terminals = 0
@@ -145,6 +147,9 @@ export class EnsembleDriver {
         this.read(action)
         this.invoked.push(action)
         this.inFlight.set(action.execution, action)
+        break
+      case 'SkipStep':
+        this.skipped.push(this.plan.steps[action.step]?.name ?? '')
         break
       case 'CancelSteps':
         this.cancelled.push(...this.running)

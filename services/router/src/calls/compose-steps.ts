@@ -43,12 +43,12 @@ function composeStep(plan: EnsemblePlan, step: PlanStep, callEnsemble: StepCall)
     : withSlots(maxInFlightPerStep, observeStep(plan, target))
   const fallback: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callModel(o, call, sink) : callEnsemble(o, call, sink)
-  const answered = withDefault(onError, step.isBatched, withTimeout(timeoutMs, bounded))
+  const answered = withDefault(plan, step, withTimeout(timeoutMs, bounded))
   return withFallback(
     onError,
     withTimeout(
       fallbackOf(rules)?.timeoutMs,
-      observeStep(plan, repeated(fallback)),
+      observeStep(plan, repeated(fallback), true),
       'the fallback of ',
     ),
     answered,

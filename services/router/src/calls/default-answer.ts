@@ -1,18 +1,21 @@
-import { constantData, type OnError } from '@tutti/graph'
+import { constantData, type EnsemblePlan, type PlanStep } from '@tutti/graph'
 import { encodeElements, type NamedTensor, type ResponseSink } from '@tutti/tensor'
 import { isOver } from './fallback-call.ts'
 import type { ModelCall } from './model-call.ts'
+import { noteStep } from './note-step.ts'
+import { afterStep } from './observe-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
 
 /**
  * Answers for a step that has failed for good with values that stand in for its outputs, unless its request has ended meanwhile.
  *
- * @param isBatched - true if the outputs of the step have a batch dimension; those of a step for each item have none.
+ * @param ensemble - plan of the ensemble that has the step.
+ * @param step - its outputs have a batch dimension where it is batched; those of a step for each item have none.
  */
 export function withDefault(
-  onError: OnError | undefined,
-  isBatched: boolean,
+  ensemble: EnsemblePlan,
+  { isBatched, call: { onError } }: Pick<PlanStep, 'isBatched' | 'call'>,
   next: StepCall,
 ): StepCall {
   if (onError?.kind !== 'default') return next
@@ -24,7 +27,7 @@ export function withDefault(
       send: (response) => sink.send(response),
       fail: (error, executed, times) => {
         if (isOver(o, call)) return sink.fail(error, executed, times)
-        noteDefault(o, call)
+        noteDefault(ensemble, o, call)
         const outputs = values.map((value) => (isBatched ? toRows(value, call) : value))
         const rest = { parameters: new Map(), ...(times !== undefined && { times }) }
         sink.send({ index: 0, final: true, outputs, ...rest })
@@ -44,9 +47,11 @@ function toRows(value: NamedTensor, { target, request }: ModelCall): NamedTensor
   return { ...value, shape, data: constantData(value, shape) }
 }
 
-function noteDefault(o: RequestDependencies, { ensemble, step, target, context }: ModelCall): void {
+function noteDefault(plan: EnsemblePlan, o: RequestDependencies, call: ModelCall): void {
+  const { ensemble, step, target, context } = call
+  noteStep(o, call, 'defaulted')
+  context.observer?.passed?.(afterStep(plan, call), 'defaulted', '')
   const { name: model } = target.entry
-  o.metrics.countStep({ ensemble, step, model }, 'defaulted')
   const attributes = { 'tutti.model': model, 'tutti.ensemble': ensemble, 'tutti.step': step }
   o.tracing
     ?.startSpan(`default ${step}`, { kind: 'internal', parent: context.trace, attributes })

@@ -4,6 +4,7 @@ import type { Callee, OnError } from '@tutti/graph'
 import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import { lookupStep } from '../catalog/catalog.ts'
 import type { ModelCall } from './model-call.ts'
+import { noteStep } from './note-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
 
@@ -54,10 +55,10 @@ class FallbackCall implements ResponseSink {
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     const { o, call, sink } = this.#asked
-    const { target, ensemble, step } = call
+    const { target } = call
     if (isOver(o, call)) return sink.fail(error, executed, times)
     call.addTimes?.(times)
-    o.metrics.countStep({ ensemble, step, model: target.entry.name }, 'fell back')
+    noteStep(o, call, 'fellBack')
     const last: ResponseSink = {
       send: (response) => sink.send(response),
       fail: (second, ...rest) => sink.fail(this.#afterBoth(second, error), ...rest),

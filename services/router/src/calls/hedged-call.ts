@@ -5,6 +5,7 @@ import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } fr
 import { noReplica, type ResolvedEntry } from '../catalog/catalog.ts'
 import { CallBudget } from './call-budget.ts'
 import { attemptModel, type ModelCall, type RequestOwner } from './model-call.ts'
+import { noteStep } from './note-step.ts'
 import type { ChosenReplica, Pin } from './pin.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
@@ -68,7 +69,7 @@ class HedgedCall {
     const serving = this.#dependencies.directory.places.byRevision.get(key) ?? []
     if (serving.every(({ address }) => address.replica === replica)) return
     if (!budget.take(this.#dependencies.clock.now())) return
-    this.#count('hedged')
+    noteStep(this.#dependencies, this.#call, 'hedged')
     this.#giveBack = request.retain?.()
     const { target } = this.#call
     const choose = (o: RequestDependencies): ChosenReplica =>
@@ -104,7 +105,7 @@ class HedgedCall {
       pins.learnLost(this.#dependencies)
       scope.cancel(lost)
     }
-    if (branch.isHedge) this.#count('hedge won')
+    if (branch.isHedge) noteStep(this.#dependencies, this.#call, 'hedgeWon')
     this.#sink.send(response)
   }
 
@@ -116,11 +117,6 @@ class HedgedCall {
     if (this.#isAnswered || this.#open.size > 0) return
     this.#isAnswered = true
     this.#sink.fail(...this.#failure)
-  }
-
-  #count(what: 'hedged' | 'hedge won'): void {
-    const { ensemble, step, target } = this.#call
-    this.#dependencies.metrics.countStep({ ensemble, step, model: target.entry.name }, what)
   }
 
   #end(branch: Branch): void {

@@ -185,6 +185,7 @@ await t.test('a deadline, or a caller that leaves, ends it', async (t) => {
   t.match(left.answer?.error, { message: 'left' })
   t.ok(left.calls[1]?.signal.aborted)
   t.same([...late.left, ...left.left], [0, 0, 0, 0, 0, 0, 0, 0])
+  t.same([late.counts, left.counts], [{ iterations: 2 }, { iterations: 2 }])
 })
 
 await t.test('only what one iteration hands to the next is held', async (t) => {

@@ -16,8 +16,10 @@ import { addTimes } from './add-times.ts'
 import { HeldOutputs } from './held-outputs.ts'
 import { lendOn } from './lend-tensors.ts'
 import type { ModelCall } from './model-call.ts'
+import { noteStep } from './note-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
+import { contextWithin } from './within.ts'
 
 /** Calls again with what the call before made, until a condition holds or there were enough iterations, and gives out the last outputs. */
 export function withLoop(loop: PlanLoop | undefined, next: StepCall): StepCall {
@@ -92,18 +94,20 @@ class LoopedCall {
   }
 
   #iterate(inputs: readonly NamedTensor[]): void {
-    const { request, context } = this.#call
+    const { request, context, target } = this.#call
+    const part = String(this.#iteration)
+    const { signal } = this.#scope.context
     const lent = [request, this.#held?.lend() ?? {}].filter(({ retain }) => retain !== undefined)
     const call: ModelCall = {
       ...this.#call,
-      part: String(this.#iteration),
+      part,
       request: {
         context: request.context,
         inputs,
         requestedOutputs: this.#asked,
         ...(lent.length > 0 && lendOn(lent)),
       },
-      context: { ...context, signal: this.#scope.context.signal },
+      context: { ...contextWithin(context, target, part), signal },
     }
     let hasAnswered = false
     const isFirst = (): boolean => {
@@ -201,6 +205,7 @@ class LoopedCall {
 
   #end(): void {
     this.#hasEnded = true
+    noteStep(this.#dependencies, this.#call, 'iterations', this.#iteration)
     this.#call.context.signal.removeEventListener('abort', this.#onAbort)
   }
 

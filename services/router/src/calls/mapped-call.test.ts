@@ -185,6 +185,7 @@ await t.test('numbers that do not fit are refused, and nothing runs', async (t) 
     t.match(one.answer?.error, { reason: 'ITEMS_INVALID', message: `step 'read': ${text}` })
     t.equal(one.calls.length, 0)
     t.same(one.left, [0, 0, 0, 0])
+    t.same(one.counts, {})
   }
   const most = rig({ maxItems: 3 }, { inputs: [items(3)] })
   t.equal(most.calls.length, 3, 'as many as maxItems are right')
@@ -225,12 +226,14 @@ await t.test('an item that fails ends the step, and cancels the others', async (
   one.calls[2]?.answer([floats('Y', [0, 0, 0], [1, 3])])
   t.equal(one.answers, 1)
   t.same(one.left, [0, 0, 0, 0])
+  t.same(one.counts, { items: 3, itemCalls: 3, failedItems: 1 })
   const batch = rig({}, { model: BATCHING, inputs: [items(9)] })
   batch.calls[1]?.fail(BROKEN, 'maybe')
   t.match(batch.answer?.error, {
     message: "step 'read[4..7]': it broke",
     details: { item: '4..7' },
   })
+  t.same(batch.counts, { items: 9, itemCalls: 3, failedItems: 4 })
 })
 
 await t.test('a deadline in the middle ends it', async (t) => {

@@ -14,8 +14,10 @@ import { type CutItems, cutItems } from './cut-items.ts'
 import { type CallResult, gatherItems, itemError, itemText, nameItems } from './gather-items.ts'
 import { HeldOutputs } from './held-outputs.ts'
 import type { ModelCall } from './model-call.ts'
+import { noteStep } from './note-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
+import { contextWithin } from './within.ts'
 
 /**
  * Calls once for each item of the inputs, or for batches of them if the model batches, and answers with the gathered outputs. The items
@@ -40,6 +42,7 @@ class MappedCall {
   #cut: CutItems | undefined
   #calls = 0
   #begun = 0
+  #failedItems = 0
   #open = 0
   #times: StepTimes = NO_TIMES
   #isPumping = false
@@ -98,16 +101,18 @@ class MappedCall {
     this.#open += 1
     const first = index * cut.perCall
     const rows = Math.min(cut.perCall, cut.count - first)
-    const { request, context } = this.#call
+    const { request, context, target } = this.#call
+    const part = itemText({ first, rows })
+    const { signal } = this.#scope.context
     const call: ModelCall = {
       ...this.#call,
-      part: itemText({ first, rows }),
+      part,
       request: {
         ...request,
         inputs: cut.inputsOf(first, rows),
         requestedOutputs: this.#asked,
       },
-      context: { ...context, signal: this.#scope.context.signal },
+      context: { ...contextWithin(context, target, part), signal },
     }
     this.#next(this.#dependencies, call, new ItemSink(this, { index, first, rows }))
   }
@@ -149,6 +154,7 @@ class MappedCall {
 
   #itemFailed({ index, first, rows }: CallPlace, error: ServeError, executed?: Executed): void {
     const { itemDefault } = this.#forEach
+    this.#failedItems += rows
     if (itemDefault === undefined) {
       return this.#fail(error, this.#begun === 1 ? (executed ?? 'maybe') : 'maybe')
     }
@@ -213,6 +219,10 @@ class MappedCall {
     this.#hasEnded = true
     this.#call.context.signal.removeEventListener('abort', this.#onAbort)
     this.#held.endCount()
+    if (this.#cut === undefined) return
+    noteStep(this.#dependencies, this.#call, 'items', this.#cut.count)
+    noteStep(this.#dependencies, this.#call, 'itemCalls', this.#begun)
+    noteStep(this.#dependencies, this.#call, 'failedItems', this.#failedItems)
   }
 
   #isMade(name: string): boolean {

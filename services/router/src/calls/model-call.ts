@@ -1,5 +1,6 @@
 import type { Span } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { ObservedRequest } from '@tutti/telemetry'
 import type {
   Executed,
   InferRequest,
@@ -40,6 +41,10 @@ export interface ModelCall {
   readonly context: RequestCallContext
   /** Attempts at this call, this one included. Default 1. */
   readonly tries?: number
+  /** Takes note of what is done around this execution of a step; absent for an execution that is not observed. */
+  readonly observed?: ObservedRequest
+  /** Called with what observes the execution, for a caller that may leave it. */
+  onObserved?(observed: ObservedRequest): void
   /** Numbers each attempt at a step, from 1 within its run. */
   nextAttempt?(): number
   /** Counts the known times of an attempt that failed and is followed by another. */

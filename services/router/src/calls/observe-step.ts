@@ -1,29 +1,54 @@
 import type { EnsemblePlan } from '@tutti/graph'
 import { observeRequest } from '@tutti/telemetry'
+import type { ObservedModel } from '@tutti/tensor'
+import type { ModelCall } from './model-call.ts'
 import type { StepCall } from './step-call.ts'
 
 /**
  * Observes the executions of a step, where its request is observed. They count from their begin, not while they wait for a place.
  *
  * @param ensemble - plan of the ensemble that has the step.
+ * @param isFallback - whether it is the fallback of the step.
  */
-export function observeStep(ensemble: EnsemblePlan, next: StepCall): StepCall {
+export function observeStep(ensemble: EnsemblePlan, next: StepCall, isFallback = false): StepCall {
   return (o, call, sink) => {
     const { observer } = call.context
     if (observer === undefined) return next(o, call, sink)
-    const { target, request, step } = call
+    const { request } = call
     // Its observer is that of the steps beside it; what the step calls is observed beneath it.
     const options = { ...call.context, observer: undefined }
-    const { config, version, plan } = target
-    const model = {
-      name: config.name,
-      version: version.version,
-      isEnsemble: plan !== undefined,
-      step,
-      waitsFor: stepsBefore(ensemble, step),
-    }
-    const [to, context] = observeRequest(observer, o.clock, { model, request, sink, options })
-    next(o, { ...call, context }, to)
+    const model = isFallback ? afterStep(ensemble, call) : observedStep(ensemble, call)
+    const begun = { model: isFallback ? { ...model, isFallback } : model, request, sink, options }
+    const [to, context, observed] = observeRequest(observer, o.clock, begun)
+    if (observed !== undefined) call.onObserved?.(observed)
+    next(o, { ...call, context, ...(observed && { observed }) }, to)
+  }
+}
+
+type ObservedCall = Pick<ModelCall, 'target' | 'step'> & {
+  readonly context: Pick<ModelCall['context'], 'within'>
+}
+
+/** Says for observers what a step is. */
+export function observedStep(
+  ensemble: EnsemblePlan,
+  { target, step, context: { within } }: ObservedCall,
+): ObservedModel {
+  return {
+    name: target.config.name,
+    version: target.version.version,
+    isEnsemble: target.plan !== undefined,
+    step,
+    waitsFor: stepsBefore(ensemble, step),
+    ...(within !== undefined && { within }),
+  }
+}
+
+/** Says for observers what stands in for a step that has failed: it has waited for the step too. */
+export function afterStep(ensemble: EnsemblePlan, call: ObservedCall): ObservedModel {
+  return {
+    ...observedStep(ensemble, call),
+    waitsFor: [...stepsBefore(ensemble, call.step), call.step],
   }
 }
 

@@ -14,7 +14,10 @@ import type { ReplicaCounts } from './replica-counts.ts'
 import type { SequenceRoutes } from './sequence-routes.ts'
 
 /** The context of a request, with what observes its steps and calls. */
-export interface RequestCallContext extends CallContext, Pick<ExecuteOptions, 'observer'> {}
+export interface RequestCallContext extends CallContext, Pick<ExecuteOptions, 'observer'> {
+  /** Items or iteration of the steps around it within which an ensemble runs, e.g. `[12]`; absent for none. */
+  readonly within?: string
+}
 
 /** How the model versions of replicas are called. */
 export interface ReplicaCalls {

@@ -4,6 +4,7 @@ import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/ten
 import { type FailedAttempt, retryOrFail } from '@tutti/transport'
 import { CallBudget } from './call-budget.ts'
 import { attemptModel, type ModelCall } from './model-call.ts'
+import { noteStep } from './note-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
 
@@ -97,13 +98,7 @@ class RetriedCall implements ResponseSink {
     // A caller that is gone gets no further attempt.
     if (delayMs === undefined || this.#call.context.signal.aborted) return delayMs
     const isAllowed = budget?.take(clock.now()) ?? true
-    this.#count(isAllowed ? 'retried' : 'retry refused')
+    noteStep(this.#dependencies, this.#call, isAllowed ? 'retried' : 'retryRefused')
     return isAllowed ? delayMs : undefined
-  }
-
-  #count(what: 'retried' | 'retry refused'): void {
-    const { ensemble, step, target } = this.#call
-    if (step === '') return
-    this.#dependencies.metrics.countStep({ ensemble, step, model: target.entry.name }, what)
   }
 }

@@ -6,8 +6,10 @@ import {
   remainingMs,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { ObservedRequest } from '@tutti/telemetry'
 import type { Executed, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
 import type { ModelCall } from './model-call.ts'
+import { noteStep } from './note-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
 
@@ -31,6 +33,8 @@ class TimedCall implements ResponseSink {
   readonly #name: string
   readonly #timeoutMs: number
   readonly #sink: ResponseSink
+  #call: ModelCall | undefined
+  #observed: ObservedRequest | undefined
   #scope: CallScope | undefined
   #context: CallContext | undefined
   #stopTimer: (() => void) | undefined
@@ -49,6 +53,7 @@ class TimedCall implements ResponseSink {
   }
 
   begin(call: ModelCall, next: StepCall): void {
+    this.#call = call
     const { clock } = this.#dependencies
     const scope = openCallScope({ clock, parent: call.context.signal })
     this.#scope = scope
@@ -56,7 +61,12 @@ class TimedCall implements ResponseSink {
     const context = { ...call.context, signal, deadlineAt: clock.now() + this.#timeoutMs }
     this.#context = context
     this.#stopTimer = clock.setTimer(this.#timeoutMs, () => this.#expire(scope))
-    next(this.#dependencies, { ...call, context }, this)
+    const timed = { ...call, context }
+    if (context.observer === undefined) next(this.#dependencies, timed, this)
+    else {
+      const onObserved = (observed: ObservedRequest): void => void (this.#observed = observed)
+      next(this.#dependencies, { ...timed, onObserved }, this)
+    }
   }
 
   send(response: StepResponse): void {
@@ -72,7 +82,7 @@ class TimedCall implements ResponseSink {
     // Another process may be a moment ahead of the timer. Its error names a deadline.
     const isOverdue = this.#context && isTimeOver(this.#context, this.#dependencies.clock)
     const isOwn = isOverdue === true && error.reason === 'DEADLINE_EXCEEDED'
-    this.#sink.fail(isOwn ? this.#error() : error, executed, times)
+    this.#sink.fail(isOwn ? this.#timedOut() : error, executed, times)
   }
 
   ready(): Promise<void> | undefined {
@@ -80,11 +90,13 @@ class TimedCall implements ResponseSink {
   }
 
   #expire(scope: CallScope): void {
-    const error = this.#error()
+    const error = this.#timedOut()
     this.#hasEnded = true
     // The callee retains the inputs that it still reads, before the sink's owner takes them back.
     scope.cancel(error)
     scope.close()
+    // A callee may take long to stop.
+    this.#observed?.left(error)
     this.#sink.fail(error, 'maybe')
   }
 
@@ -94,7 +106,8 @@ class TimedCall implements ResponseSink {
     this.#scope?.close()
   }
 
-  #error(): ServeError {
+  #timedOut(): ServeError {
+    if (this.#call !== undefined) noteStep(this.#dependencies, this.#call, 'timedOut')
     const what = this.#hasResponded ? 'no last response' : 'no answer'
     const text = `${this.#name}: ${what} within its timeout of ${this.#timeoutMs} ms`
     return new ServeError('STEP_TIMEOUT', text)

@@ -19,6 +19,8 @@ import {
 } from '@tutti/tensor'
 import { repeats, stepCallsOf } from '../calls/compose-steps.ts'
 import type { ModelCall } from '../calls/model-call.ts'
+import { noteStep } from '../calls/note-step.ts'
+import { observedStep } from '../calls/observe-step.ts'
 import type { RequestDependencies } from '../calls/request-dependencies.ts'
 import type { StepCall } from '../calls/step-call.ts'
 import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
@@ -163,6 +165,8 @@ class EnsembleExecution {
     else if (action.type === 'ReleaseTensor') this.#tensors.release(action.ref)
     else if (action.type === 'Emit') this.#emit(action)
     else if (action.type === 'CancelSteps') this.#cancelSteps()
+    else if (action.type === 'SkipStep')
+      this.#skipped(action.step, `input '${action.absentInput}' is absent`)
     else {
       this.#end()
       this.#sink.fail(action.error, 'maybe', this.#times)
@@ -210,11 +214,27 @@ class EnsembleExecution {
     try {
       const tensors = this.#tensors.read(controls)
       if (holds(when, { step: name, tensors, parameters: context.parameters })) return true
+      this.#skipped(step, this.#plan.graph.steps[step]?.when ?? '')
       this.#dispatch({ type: 'StepSkipped', execution })
     } catch (error) {
       this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
     }
     return false
+  }
+
+  /** Tells of a step that does not run. */
+  #skipped(index: number, why: string): void {
+    const target = this.#steps[index]
+    if (target === undefined) return
+    const step = this.#plan.steps[index]?.name ?? ''
+    const call = {
+      target,
+      ensemble: this.#call.target.entry.name,
+      step,
+      context: this.#call.context,
+    }
+    noteStep(this.#dependencies, call, 'skipped')
+    this.#call.context.observer?.passed?.(observedStep(this.#plan, call), 'skipped', why)
   }
 
   #nextAttempt(step: number): number {

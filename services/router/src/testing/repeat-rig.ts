@@ -1,7 +1,13 @@
 import { type CallScope, openCallScope } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import { EMPTY_CONTEXT, type NamedTensor, type ResponseSink, type StepTimes } from '@tutti/tensor'
+import {
+  EMPTY_CONTEXT,
+  type NamedTensor,
+  type ResponseSink,
+  type StepCount,
+  type StepTimes,
+} from '@tutti/tensor'
 import { Lender, RecordedResponses } from '@tutti/tensor/testing'
 import type { ModelCall } from '../calls/model-call.ts'
 import type { RequestDependencies } from '../calls/request-dependencies.ts'
@@ -95,11 +101,16 @@ export function createRepeatRig(o: RepeatRigOptions) {
       end()
     },
   }
-  const target = { config: toConfig('m', o.model) } as ModelCall['target']
+  const entry = { name: 'm' }
+  const target = { config: toConfig('m', o.model), entry } as ModelCall['target']
   const owner = {} as ModelCall['owner']
   const { controls = [] } = o
   const call = { target, request, ensemble: 'e', step: 'read', controls, owner }
-  const dependencies = { clock, memory } as unknown as RequestDependencies
+  const counts: Partial<Record<StepCount, number>> = {}
+  const countStep = (_step: object, what: StepCount, count: number): void => {
+    counts[what] = (counts[what] ?? 0) + count
+  }
+  const dependencies = { clock, memory, metrics: { countStep } } as unknown as RequestDependencies
   o.wrap(next)(dependencies, { ...call, context: scope.context }, passed)
   return {
     clock,
@@ -107,6 +118,8 @@ export function createRepeatRig(o: RepeatRigOptions) {
     scope,
     bytes,
     inputs: tensors,
+    /** Numbers that the metrics of the step have counted. */
+    counts,
     /** The one answer, once it is there. */
     get answer() {
       return sink.responses[0]

@@ -28,6 +28,7 @@ export function observeModel(
   const { clock, client } = o
   return decorateModel(model, (request, sink, options) => {
     const begins = { model: observed, request, sink, options, ...(client && { client }) }
-    model.execute(request, ...observeRequest(observer, clock, begins))
+    const [to, given] = observeRequest(observer, clock, begins)
+    model.execute(request, to, given)
   })
 }

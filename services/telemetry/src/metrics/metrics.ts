@@ -1,6 +1,6 @@
 import { createMetrics, type Logger, type Metrics, systemClock } from '@tutti/chassis'
 import type { ModelStatistics } from '@tutti/model-config'
-import type { RequestObserver } from '@tutti/tensor'
+import type { RequestObserver, StepCount } from '@tutti/tensor'
 import {
   formatMetrics,
   type MetricFamily,
@@ -23,7 +23,7 @@ import { LatencySummaries } from './latency-summaries.ts'
 import type { LatencyMetrics } from './metrics-flags.ts'
 import { MODEL_CACHE_FAMILIES, toMicroseconds } from './model-cache-families.ts'
 import { nameLabels } from './name-labels.ts'
-import { type StepCount, StepCounts } from './step-counts.ts'
+import { StepCounts } from './step-counts.ts'
 import { stepFamilies } from './step-families.ts'
 
 /** How a model's series are labelled. */
@@ -173,8 +173,8 @@ export class ServerMetrics {
   }
 
   /** Counts what was done around a call of a step. */
-  countStep(labels: StepLabels, what: StepCount): void {
-    this.#stepCounts.count(labels, what)
+  countStep(labels: StepLabels, what: StepCount, count = 1): void {
+    this.#stepCounts.count(labels, what, count)
   }
 
   /** Prints further families at each scrape, which others count. */

@@ -20,7 +20,9 @@ function noting(notes: string[], name: string): RequestObserver {
       dequeued: note('dequeued'),
       responded: note('responded'),
       ended: note('ended'),
+      counted: (what, count) => note(`counted ${what} ${count}`)(),
     }),
+    passed: (_model, how, why) => note(`passed ${how} ${why}`)(),
   }
 }
 
@@ -35,6 +37,19 @@ await t.test('observers that are joined get the same events, in their order', (t
   watch.steps?.began(MODEL, REQUEST, {})?.ended?.(END)
   watch.ended?.(END)
   const events = ['queued', 'dequeued', 'responded', 'step ended', 'ended']
+  t.same(
+    notes,
+    events.flatMap((event) => [`a ${event}`, `b ${event}`]),
+  )
+  t.end()
+})
+
+await t.test('what is told of a step reaches all of them', (t) => {
+  const notes: string[] = []
+  const joined = joinObservers([noting(notes, 'a'), noting(notes, 'b')])
+  joined?.began(MODEL, REQUEST, {})?.counted?.('items', 3)
+  joined?.passed?.(MODEL, 'skipped', 'x > 1')
+  const events = ['counted items 3', 'passed skipped x > 1']
   t.same(
     notes,
     events.flatMap((event) => [`a ${event}`, `b ${event}`]),
@@ -75,6 +90,21 @@ await t.test('one that throws is told no more of its request, and others are', (
     )
     t.equal(notes.filter((note) => note === event).length, 1)
   }
+  t.end()
+})
+
+await t.test('one that throws when a step passes does not keep others from it', (t) => {
+  const notes: string[] = []
+  const failures: string[] = []
+  const throwing: RequestObserver = {
+    began: () => undefined,
+    passed: () => {
+      throw new Error('no')
+    },
+  }
+  const joined = joinObservers([throwing, noting(notes, 'a')], (at) => failures.push(at))
+  joined?.passed?.(MODEL, 'defaulted', '')
+  t.same([failures, notes], [['passed'], ['a passed defaulted ']])
   t.end()
 })
 

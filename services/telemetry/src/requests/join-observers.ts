@@ -4,7 +4,10 @@ import type { RequestEnd, RequestObserver, RequestWatch, StepResponse } from '@t
 type Begun = Parameters<RequestObserver['began']>
 
 /** Called with the name of the event and what an observer has thrown at it. */
-export type ObserverFailed = (event: keyof RequestWatch | 'began', error: unknown) => void
+export type ObserverFailed = (
+  event: keyof RequestWatch | keyof RequestObserver,
+  error: unknown,
+) => void
 
 /** Logs what observers throw: every request may cause it, so that a line comes once a minute at most. */
 export function logObserverFailures(
@@ -47,6 +50,16 @@ class JoinedObserver implements RequestObserver {
 
   began(...begun: Begun): RequestWatch | undefined {
     return beginWatches(this.#observers, begun, this.#failed)
+  }
+
+  passed(...passed: Parameters<NonNullable<RequestObserver['passed']>>): void {
+    for (const observer of this.#observers) {
+      try {
+        observer.passed?.(...passed)
+      } catch (error) {
+        this.#failed('passed', error)
+      }
+    }
   }
 }
 
@@ -95,6 +108,10 @@ class JoinedWatch implements RequestWatch {
 
   ended(end: RequestEnd): void {
     this.#tell('ended', (watch) => watch.ended?.(end))
+  }
+
+  counted(...counted: Parameters<NonNullable<RequestWatch['counted']>>): void {
+    this.#tell('counted', (watch) => watch.counted?.(...counted))
   }
 
   answered(): void {

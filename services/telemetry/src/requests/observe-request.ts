@@ -10,6 +10,7 @@ import type {
   RequestObserver,
   RequestWatch,
   ResponseSink,
+  StepCount,
   StepResponse,
   StepTimes,
 } from '@tutti/tensor'
@@ -24,31 +25,43 @@ export interface BeginningRequest<O extends ExecuteOptions = ExecuteOptions>
   readonly options: O
 }
 
+/** Takes further events of a request that is observed. */
+export interface ObservedRequest {
+  /** So much more was done around it. */
+  counted(what: StepCount, count: number): void
+  /** Its caller waits no longer. It ends with the error, unless it has ended. */
+  left(error: ServeError): void
+}
+
 /**
  * Begins to observe a request from outside: by what its sink gets.
  *
- * @returns where its responses are to go, and the options with which it is to be executed: as they are if nobody watches it.
+ * @returns where its responses are to go, the options with which it is to be executed, and what takes further events of it. Nobody watches
+ * it: the sink and the options as they are.
  */
 export function observeRequest<O extends ExecuteOptions>(
   observer: RequestObserver,
   clock: Pick<Clock, 'now'>,
   { model, request, sink, options, client }: BeginningRequest<O>,
-): readonly [ResponseSink, O] {
+): readonly [ResponseSink, O, ObservedRequest | undefined] {
   const { trace } = options
   const call = { ...(trace && { trace }), ...(client && { client }) }
   const watch = joinObservers([observer])?.began(model, request, call)
-  if (watch === undefined) return [sink, options]
+  if (watch === undefined) return [sink, options, undefined]
   const { steps } = watch
   const below = steps && joinObservers([options.observer, steps])
-  return [new ObservedSink(watch, clock, sink), below ? { ...options, observer: below } : options]
+  const given = below ? { ...options, observer: below } : options
+  const observed = new ObservedSink(watch, clock, sink)
+  return [observed, given, observed]
 }
 
 /** Passes everything on, after what watches it had it. */
-class ObservedSink implements ResponseSink {
+class ObservedSink implements ResponseSink, ObservedRequest {
   readonly #watch: RequestWatch
   readonly #clock: Pick<Clock, 'now'>
   readonly #sink: ResponseSink
   readonly #startedAt: number
+  #hasEnded = false
 
   constructor(watch: RequestWatch, clock: Pick<Clock, 'now'>, sink: ResponseSink) {
     this.#watch = watch
@@ -74,7 +87,17 @@ class ObservedSink implements ResponseSink {
     return this.#sink.ready?.()
   }
 
+  counted(what: StepCount, count: number): void {
+    this.#watch.counted?.(what, count)
+  }
+
+  left(error: ServeError): void {
+    this.#ended({ error, executed: 'maybe' })
+  }
+
   #ended(end: Omit<RequestEnd, 'elapsedNs' | 'batchSize'>): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
     const elapsedNs = (this.#clock.now() - this.#startedAt) * 1e6
     this.#watch.ended?.({ ...end, elapsedNs, batchSize: 0 })
   }

@@ -1,11 +1,13 @@
 import type { Clock } from '@tutti/chassis'
 import { plainName } from '@tutti/model-config'
-import type { ObservedModel, RequestObserver, RequestWatch } from '@tutti/tensor'
+import type { ObservedModel, RequestObserver, RequestWatch, StepCount } from '@tutti/tensor'
 
 /** Spans of one request. */
 const MAX_SPANS = 500
 /** Spans of all requests that are recorded at the same time: some megabytes. */
 const MAX_OPEN_SPANS = 20_000
+/** Characters of a condition that a span has. */
+const MOST_WHY = 160
 
 /** Times of one execution, in milliseconds. Time that is neither queue nor compute is transfer. */
 export interface StepSpan {
@@ -23,6 +25,16 @@ export interface StepSpan {
   readonly computeMs: number
   /** The reason of the error that it ended with, in words of the catalogue; '' if it answered, or has not ended. */
   readonly reason: string
+  /** The step has this end without an execution. */
+  readonly passed?: 'skipped' | 'defaulted'
+  /** Condition that did not hold, or what was absent; only of a step that was skipped. */
+  readonly why?: string
+  /** The fallback of the step. */
+  readonly isFallback?: true
+  /** Items or iteration of a step around it within which it ran, e.g. `[12]`. */
+  readonly within?: string
+  /** How often things were done around this execution; absent for nothing. */
+  readonly counts?: Readonly<Partial<Record<StepCount, number>>>
 }
 
 /** The steps of a request, as far as they are recorded. */
@@ -52,7 +64,10 @@ export class SpanBudget {
 const ALL_REQUESTS = new SpanBudget()
 
 type OpenSpan = { -readonly [K in keyof StepSpan]: StepSpan[K] } & { isOpen: boolean }
-type Begun = Pick<StepSpan, 'step' | 'model' | 'depth' | 'waitsFor'>
+type Begun = Pick<
+  StepSpan,
+  'step' | 'model' | 'depth' | 'waitsFor' | 'isFallback' | 'within' | 'passed' | 'why'
+>
 
 /** Records what one request does, as its steps begin and end. */
 export class StepSpans implements RequestObserver {
@@ -95,19 +110,25 @@ export class StepSpans implements RequestObserver {
   #under(depth: number): RequestObserver {
     return {
       began: (model) => {
-        const { name, step = '', waitsFor: before = [] } = model
-        const unseen = { steps: this.#under(depth + 1) }
-        // A request that has failed left this execution behind.
-        if (this.#isOver) return unseen
-        if (this.#spans.length === MAX_SPANS || !this.#budget.take()) {
-          this.#leftOut += 1
-          return unseen
-        }
-        const waitsFor = before.map(plainName)
-        const span = this.#open({ step: plainName(step), model: plainName(name), depth, waitsFor })
-        return this.#watch(span, depth + 1)
+        const span = this.#take(toBegun(model, depth))
+        return span === undefined ? { steps: this.#under(depth + 1) } : this.#watch(span, depth + 1)
+      },
+      passed: (model, how, why) => {
+        const cut = why.length > MOST_WHY ? `${why.slice(0, MOST_WHY)}…` : why
+        const passed = { passed: how, ...(why !== '' && { why: cut }) }
+        const span = this.#take({ ...toBegun(model, depth), ...passed })
+        if (span !== undefined) span.isOpen = false
       },
     }
+  }
+
+  /** Opens a span unless there are too many. */
+  #take(begun: Begun): OpenSpan | undefined {
+    // A request that has failed left this execution behind.
+    if (this.#isOver) return undefined
+    if (this.#spans.length < MAX_SPANS && this.#budget.take()) return this.#open(begun)
+    this.#leftOut += 1
+    return undefined
   }
 
   #open(begun: Begun): OpenSpan {
@@ -122,6 +143,9 @@ export class StepSpans implements RequestObserver {
   #watch(span: OpenSpan, depth: number): RequestWatch {
     return {
       steps: this.#under(depth),
+      counted: (what, count) => {
+        span.counts = { ...span.counts, [what]: (span.counts?.[what] ?? 0) + count }
+      },
       ended: ({ error, times }) => {
         span.isOpen = false
         span.endMs = this.#elapsedMs()
@@ -136,6 +160,18 @@ export class StepSpans implements RequestObserver {
 
   #elapsedMs(): number {
     return this.#clock.now() - this.#startedAt
+  }
+}
+
+function toBegun(model: ObservedModel, depth: number): Begun {
+  const { name, step = '', waitsFor: before = [], isFallback, within } = model
+  return {
+    step: plainName(step),
+    model: plainName(name),
+    depth,
+    waitsFor: before.map(plainName),
+    ...(isFallback === true && { isFallback }),
+    ...(within !== undefined && { within }),
   }
 }
 
