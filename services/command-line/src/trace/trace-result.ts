@@ -1,5 +1,5 @@
 import { renderJsonLine } from '@tutti/chassis'
-import { waterfallRows } from '@tutti/console'
+import { SpanCounts, waterfallRows } from '@tutti/console'
 import { z } from 'zod'
 import { known, readonlyListOf } from '../results/result-schema.ts'
 import { pathOf, type RequestTrace, timeParts } from './request-trace.ts'
@@ -24,6 +24,19 @@ const TracedStep = z.object({
   }),
   isCritical: z.boolean().meta({ description: 'The request waited for it.' }),
   reason: z.string().meta({ description: 'Of the error that it ended with; empty for none.' }),
+  passed: z.enum(['skipped', 'defaulted']).exactOptional().meta({
+    description: 'The step did not run: it was skipped, or this is the default after its failure.',
+  }),
+  why: z.string().exactOptional().meta({
+    description: 'The condition that did not hold, or what was absent, of a step that was skipped.',
+  }),
+  isFallback: z.boolean().exactOptional().meta({ description: 'The fallback of the step ran.' }),
+  within: z.string().exactOptional().meta({
+    description: 'Items or iterations of the steps around it within which it ran, as [12].',
+  }),
+  counts: SpanCounts.exactOptional().meta({
+    description: 'How often these things were done around this execution.',
+  }),
 })
 
 /** The result that `tutti trace` prints as JSON. */

@@ -22,11 +22,10 @@ export function renderTrace(trace: RequestTrace): string {
     `${printable(model)}, version ${printable(version)}: ${formatMs(clientMs)}`,
     '',
     `${' '.repeat(width + BAR_CHARACTERS + 2)}${toColumns(COLUMNS, COLUMN_CHARACTERS)}`,
-    ...rows.map((row, i) => {
-      const { queueMs, computeMs, transferMs, allMs } = row.times
-      const times = [row.startMs, queueMs, computeMs, transferMs, allMs]
-      return `${fitText(labels[i] ?? '', width)}  ${drawBar(row.bar)}${toColumns(times.map(formatMs), COLUMN_CHARACTERS)}`
-    }),
+    ...rows.flatMap((row, i) => [
+      `${fitText(labels[i] ?? '', width)}  ${drawBar(row)}${toColumns(timesOf(row).map(formatMs), COLUMN_CHARACTERS)}`,
+      ...notesOf(row),
+    ]),
     '',
     `░ queue  █ compute  ▒ transfer and the rest${path.length > 0 ? '  * critical' : ''}`,
     ...(cut === undefined ? [] : [cut]),
@@ -44,8 +43,23 @@ function labelOf({ label, depth, isCritical }: WaterfallRow): string {
   return `${isCritical ? '*' : ' '} ${'  '.repeat(depth)}${cutToWidth(printable(label), MOST_LABEL)}`
 }
 
-/** Draws the bar of a step, of one character at least. */
-function drawBar({ from, queue, compute, all }: WaterfallRow['bar']): string {
+/** Lists the begin and the times of a step; one that did not run has none. */
+function timesOf({ startMs, times, isPassed }: WaterfallRow): readonly (number | undefined)[] {
+  const { queueMs, computeMs, transferMs, allMs } = times
+  const none = [undefined, undefined, undefined, undefined]
+  return [startMs, ...(isPassed ? none : [queueMs, computeMs, transferMs, allMs])]
+}
+
+/** Writes the lines below a step: the reason of its error, and what was done around it. */
+function notesOf({ depth, reason, notes }: WaterfallRow): readonly string[] {
+  const all = [...(reason === '' ? [] : [`failed: ${reason}`]), ...notes]
+  return all.map((note) => `  ${'  '.repeat(depth + 1)}${printable(note)}`)
+}
+
+/** Draws the bar of a step, of one character at least; none for a step that did not run. */
+function drawBar({ isPassed, bar }: WaterfallRow): string {
+  if (isPassed) return ' '.repeat(BAR_CHARACTERS)
+  const { from, queue, compute, all } = bar
   const at = (share: number): number => Math.round(share * BAR_CHARACTERS)
   const begin = Math.min(at(from), BAR_CHARACTERS - 1)
   const end = Math.max(at(from + all), begin + 1)

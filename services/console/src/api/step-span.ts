@@ -3,6 +3,20 @@ import { z } from 'zod'
 /** Far more than servers allow; a text has an indent for each. */
 const MOST_DEPTH = 1000
 
+const Count = z.int().min(0).exactOptional()
+
+/** How often things were done around one execution. */
+export const SpanCounts = z.object({
+  retried: Count,
+  retryRefused: Count,
+  hedged: Count,
+  hedgeWon: Count,
+  items: Count,
+  itemCalls: Count,
+  failedItems: Count,
+  iterations: Count,
+})
+
 /** One execution of a request, with the times that it took, in milliseconds; see `StepSpan` of the server. */
 export const StepSpan = z.object({
   step: z.string(),
@@ -14,6 +28,11 @@ export const StepSpan = z.object({
   queueMs: z.number(),
   computeMs: z.number(),
   reason: z.string(),
+  passed: z.enum(['skipped', 'defaulted']).exactOptional(),
+  why: z.string().exactOptional(),
+  isFallback: z.boolean().exactOptional(),
+  within: z.string().exactOptional(),
+  counts: SpanCounts.exactOptional(),
 })
 export type StepSpan = Readonly<z.infer<typeof StepSpan>>
 

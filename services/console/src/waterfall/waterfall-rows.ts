@@ -1,10 +1,15 @@
 import type { RecordedSteps, StepSpan } from '../api/step-span.ts'
 import { criticalPath } from './critical-path.ts'
+import { describeSpan } from './describe-span.ts'
 
 /** One execution of a request, as a waterfall shows it. */
 export interface WaterfallRow {
-  /** `request`, the name of a step, or the model that was called. */
+  /** `request`, the name of a step, with the items or the iteration within which it ran, or the model that was called. */
   readonly label: string
+  /** Short phrases that say what was done around the execution, or why there was none. */
+  readonly notes: readonly string[]
+  /** True for a step without an execution: it has no bar, and no times but its begin. */
+  readonly isPassed: boolean
   readonly depth: number
   /** True if the step is on the critical path of the request. */
   readonly isCritical: boolean
@@ -36,7 +41,7 @@ export function waterfallRows({ spans, leftOut }: RecordedSteps): readonly Water
   const path = new Set(leftOut === 0 ? criticalPath(spans) : [])
   const wholeMs = Math.max(...spans.map(({ endMs }) => endMs)) || 1
   return spans.map((span) => {
-    const { step, model, depth, startMs, reason } = span
+    const { step, model, depth, startMs, reason, within = '', passed } = span
     const times = timesOf(span)
     const { queueMs, computeMs, allMs } = times
     // The times of an ensemble are those of its steps, which have rows of their own.
@@ -44,7 +49,9 @@ export function waterfallRows({ spans, leftOut }: RecordedSteps): readonly Water
     const queue = isWhole ? 0 : Math.min(allMs, queueMs)
     const compute = isWhole ? 0 : Math.min(allMs - queue, computeMs)
     return {
-      label: depth === 0 ? 'request' : step || model,
+      label: depth === 0 ? 'request' : `${step || model}${within}`,
+      notes: describeSpan(span),
+      isPassed: passed !== undefined,
       depth,
       isCritical: path.has(span),
       startMs,

@@ -39,8 +39,17 @@ export function Waterfall({ recorded }: { readonly recorded: RecordedSteps }) {
   )
 }
 
+/** Times of a step that did not run. */
+const NO_TIMES = {
+  queueMs: undefined,
+  computeMs: undefined,
+  transferMs: undefined,
+  allMs: undefined,
+}
+
 function Row({ row }: { readonly row: WaterfallRow }) {
-  const { label, depth, isCritical, reason, startMs, times } = row
+  const { label, notes, isPassed, depth, isCritical, reason, startMs, times } = row
+  const shown = isPassed ? NO_TIMES : times
   return (
     <tr class={isCritical ? 'critical' : ''}>
       <th scope="row">
@@ -48,15 +57,19 @@ function Row({ row }: { readonly row: WaterfallRow }) {
         {label}
         {isCritical && <span class="quiet"> critical</span>}
         {reason !== '' && <span class="mono bad"> {reason}</span>}
+        {notes.map((note) => (
+          <span key={note} class="note">
+            {'\u00a0\u00a0'.repeat(depth + 1)}
+            {note}
+          </span>
+        ))}
       </th>
-      <td class="bars">
-        <Bar bar={row.bar} />
-      </td>
+      <td class="bars">{!isPassed && <Bar bar={row.bar} />}</td>
       <td class="number">{formatMs(startMs)}</td>
-      <td class="number">{formatMs(times.queueMs)}</td>
-      <td class="number">{formatMs(times.computeMs)}</td>
-      <td class="number">{formatMs(times.transferMs)}</td>
-      <td class="number">{formatMs(times.allMs)}</td>
+      <td class="number">{formatMs(shown.queueMs)}</td>
+      <td class="number">{formatMs(shown.computeMs)}</td>
+      <td class="number">{formatMs(shown.transferMs)}</td>
+      <td class="number">{formatMs(shown.allMs)}</td>
     </tr>
   )
 }
