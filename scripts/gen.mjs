@@ -17,6 +17,7 @@ import { writeDashboards } from './gen/dashboards.mjs'
 import { writeErrors } from './gen/errors.mjs'
 import { writeExampleGraphs } from './gen/examples.mjs'
 import { writeLicences } from './gen/licences.mjs'
+import { writeStepKinds } from './gen/step-kinds.mjs'
 
 const root = join(import.meta.dirname, '..')
 const protocol = join(root, 'services', 'protocol')
@@ -114,6 +115,8 @@ writeArchitecture(root)
 
 const { BUILTINS, toOptionsSchema } = await import('../services/builtins/dist/index.js')
 writeBuiltins(root, BUILTINS, toOptionsSchema)
+const { STEP_KINDS } = await import('../services/backends/dist/testing/step-kinds/index.js')
+writeStepKinds(root, STEP_KINDS)
 
 const { ACCEPTED_REASONS } = await import('../services/graph/dist/index.js')
 const { ENSEMBLE_CONDITIONS, MODEL_CONDITIONS, ROUTER_CONDITIONS } = await import(

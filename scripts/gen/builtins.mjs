@@ -83,6 +83,8 @@ steps read its outputs as those of a model:
 - **Checked again in each request**, where all extents are known. The outputs of one request have at most 1 GiB.
 - **FP16** is computed as FP32, and rounded in the end. BF16 is only cast.
 
+[Instead of Python](builtins/step-kinds.md) has chains of them for steps that public ensembles write in Python.
+
 ${lists.join('\n')}`
 }
 

@@ -46,6 +46,7 @@ import { base64 } from './text/base64.ts'
 import { ctcGreedy } from './text/ctc-greedy.ts'
 import { detokenize } from './text/detokenize.ts'
 import { joinTexts } from './text/join-texts.ts'
+import { labelIndex } from './text/label-index.ts'
 import { labelLookup } from './text/label-lookup.ts'
 import { tokenize } from './text/tokenize.ts'
 
@@ -103,6 +104,7 @@ export const BUILTINS = [
   tokenize,
   detokenize,
   joinTexts,
+  labelIndex,
   labelLookup,
 ] as const
 

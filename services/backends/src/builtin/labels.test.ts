@@ -1,13 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { decodeBytesTensor, type NamedTensor } from '@tutti/tensor'
+import type { NamedTensor } from '@tutti/tensor'
 import t from 'tap'
 import { openBuiltins, Refused } from '../testing/builtin-steps.ts'
 import { createDice, times } from '../testing/dice.ts'
-import { numbersOf, numberTensor } from '../testing/random-tensors.ts'
+import { numbersOf, numberTensor, textsOf as readTexts } from '../testing/random-tensors.ts'
+import { bytesTensor } from '../testing/step-kinds/step-kind.ts'
 
 const textsOf = (tensor: NamedTensor | undefined): string[] =>
-  decodeBytesTensor(tensor?.data ?? new Uint8Array()).map((bytes) => Buffer.from(bytes).toString())
+  tensor === undefined ? [] : readTexts(tensor)
+const texts = (...elements: readonly (string | Uint8Array)[]): NamedTensor =>
+  bytesTensor('labels', [elements.length], elements)
 const indexes = (shape: readonly number[], ...values: readonly number[]): NamedTensor =>
   numberTensor('indexes', 'INT64', shape, values)
 const scores = (shape: readonly number[], ...values: readonly number[]): NamedTensor =>
@@ -90,4 +93,27 @@ await t.test('labels come from a list or the lines of a file', async (t) => {
       new Refused([{ path: 'labels', got, want: 'either labels or file' }]),
     )
   }
+})
+
+await t.test('indexes of labels are those that labels are looked up by', async (t) => {
+  const directory = t.testdir()
+  const latin = Buffer.from([0x61, 0xe4])
+  writeFileSync(join(directory, 'labels.txt'), 'cat\ndog\nfïsh\n')
+  writeFileSync(join(directory, 'twice.txt'), 'cat\ndog\ncat\n')
+  const run = await openBuiltins(t, directory)
+  for (const given of [{ labels: ['cat', 'dog', 'fïsh'] }, { file: 'labels.txt' }]) {
+    const own = { ...given, name: 'labelIndex' }
+    const [found] = await run(t, own, [texts('fïsh', 'cat', 'fïsh')])
+    t.same(numbersOf(found ?? scores([0])), [2, 0, 2])
+    await t.rejects(run(t, own, [texts('cat', latin)]), {
+      reason: 'INVALID_REQUEST',
+      message: 'input "labels": a text at 1 that is no label, want one of 3 labels',
+    })
+    const [some] = await run(t, { ...own, unknown: -1 }, [texts(latin, 'dog', 'CAT')])
+    t.same(numbersOf(some ?? scores([0])), [-1, 1, -1])
+  }
+  await t.rejects(run(t, { name: 'labelIndex', file: 'twice.txt' }, [texts('cat')]), {
+    reason: 'MODEL_LOAD_FAILED',
+    message: 'labelIndex: 1 of 3 labels are there twice, want each once',
+  })
 })

@@ -2,13 +2,14 @@
 
 import base64
 import json
+import struct
 import sys
 import warnings
 
 import numpy as np
 
 warnings.simplefilter("ignore")
-NAMES = {"BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float64"}
+NAMES = {"BYTES": "object", "BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float64"}
 
 
 def to_dtype(datatype):
@@ -22,12 +23,28 @@ def to_datatype(dtype):
 
 def to_array(tensor):
     data = base64.b64decode(tensor["data"])
+    if tensor["datatype"] == "BYTES":
+        array = np.empty(tensor["shape"], object)
+        array.reshape(-1)[:] = elements(data)
+        return array
     return np.frombuffer(data, to_dtype(tensor["datatype"])).reshape(tensor["shape"])
+
+
+def elements(data):
+    """The texts of a tensor, each behind its length."""
+    found = []
+    while data:
+        (length,) = struct.unpack_from("<I", data)
+        found.append(data[4 : 4 + length])
+        data = data[4 + length :]
+    return found
 
 
 def to_tensor(array):
     array = np.ascontiguousarray(array).reshape(np.shape(array))
-    data = base64.b64encode(array.tobytes()).decode()
+    texts = array.dtype == object
+    raw = b"".join(struct.pack("<I", len(one)) + one for one in array.flat) if texts else array.tobytes()
+    data = base64.b64encode(raw).decode()
     return {"datatype": to_datatype(array.dtype), "shape": list(array.shape), "data": data}
 
 

@@ -1,6 +1,7 @@
 import {
   DATATYPES,
   type Datatype,
+  decodeBytesTensor,
   elementCount,
   type NamedTensor,
   NUMBER_READERS,
@@ -93,6 +94,11 @@ export function numbersOf({ datatype, data }: TensorValue): number[] {
   return Array.from({ length: count }, (_, i) => Number(read(view, i)))
 }
 
+/** The texts of a tensor. */
+export function textsOf({ data }: TensorValue): string[] {
+  return decodeBytesTensor(data).map((bytes) => Buffer.from(bytes).toString())
+}
+
 /** Largest differences between two tensors that count as equal. Without any, their bytes are equal. */
 export interface Tolerance {
   readonly absolute?: number
@@ -115,6 +121,10 @@ export function equalTensors(
 ): void {
   if (got === undefined || want === undefined || head(got) !== head(want)) {
     t.equal(head(got), head(want), text)
+    return
+  }
+  if (got.datatype === 'BYTES') {
+    t.same(textsOf(got), textsOf(want), text)
     return
   }
   const [a, b] = [numbersOf(got), numbersOf(want)]

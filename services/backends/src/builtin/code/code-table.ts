@@ -34,6 +34,11 @@ const CODE: { readonly [Name in CodeBuiltinName]: CodeStep<OptionsOf<Name>> } = 
     open: async (options, place) =>
       (await import('./text/ctc-greedy.ts')).openCtcGreedy(options, place),
   },
+  labelIndex: {
+    runsOn: 'thread',
+    open: async (options, place) =>
+      (await import('./text/label-index.ts')).openLabelIndex(options, place),
+  },
   labelLookup: {
     runsOn: 'thread',
     open: async (options, place) =>
