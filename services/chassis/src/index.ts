@@ -58,4 +58,4 @@ export {
   requestFields,
   sampledTraceId,
 } from './tracing/trace-parent.ts'
-export { passiveTracing, type Span, type Tracing } from './tracing/tracing.ts'
+export { passiveTracing, type Span, type SpanAttributes, type Tracing } from './tracing/tracing.ts'

@@ -201,6 +201,27 @@ await t.test('an error marks its span and says where it happened', async (t) => 
   t.notOk(spans()[0]?.parentSpanId)
 })
 
+await t.test(
+  'a span takes attributes and events until it ends, and 128 events at most',
+  async (t) => {
+    const { endpoint, spans } = await startCollector(t)
+    const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
+    const span = tracing.startSpan('infer', { kind: 'server', attributes: { a: 1 } })
+    span.setAttributes({ b: 'two' })
+    for (let i = 0; i < 200; i += 1) span.addEvent('step skipped', { 'tutti.step': `s${i}` })
+    span.end()
+    span.setAttributes({ late: true })
+    await tracing.shutdown()
+    const [sent] = spans()
+    t.same(sent?.attributes, [
+      { key: 'a', value: 1 },
+      { key: 'b', value: 'two' },
+    ])
+    t.equal(sent?.events.length, 128)
+    t.match(sent?.events[0], { name: 'step skipped', attributes: [{ key: 'tutti.step' }] })
+  },
+)
+
 await t.test("a caller's choice not to sample is kept and passed on", async (t) => {
   const { endpoint, spans } = await startCollector(t)
   const tracing = createOtlpTracing({ otlpEndpoint: endpoint, serviceName: 'x' })
@@ -240,6 +261,8 @@ await t.test('without an endpoint the incoming context passes through', async (t
     t.equal(span.traceParent, PARENT)
     t.equal(span.sampledTraceId, undefined)
     span.addPart('compute', 0, 1)
+    span.addEvent('step skipped', {})
+    span.setAttributes({})
     span.recordError(new ServeError('INTERNAL', 'c'))
     span.end()
     t.equal(tracing.startSpan('root', { kind: 'server' }).traceParent, undefined)

@@ -32,7 +32,7 @@ import { limitLog } from '../log/limit-log.ts'
 import { type Logger, silentLogger } from '../log/log.ts'
 import { TRACING_EVENTS } from '../log/log-events.ts'
 import { parseTraceParent } from './trace-parent.ts'
-import type { Span, SpanKind, SpanOptions, Tracing } from './tracing.ts'
+import type { Span, SpanAttributes, SpanKind, SpanOptions, Tracing } from './tracing.ts'
 
 export interface OtlpOptions {
   /** Base of OTLP/HTTP, e.g. `http://collector:4318`; `/v1/traces` is added. */
@@ -124,6 +124,14 @@ class OtlpSpan implements Span {
     const context = trace.setSpan(ROOT_CONTEXT, this.#span)
     const part = this.#tracer.startSpan(name, { startTime: later(startTime, fromMs) }, context)
     part.end(later(startTime, toMs))
+  }
+
+  addEvent(name: string, attributes: SpanAttributes): void {
+    this.#span.addEvent(name, { ...attributes })
+  }
+
+  setAttributes(attributes: SpanAttributes): void {
+    this.#span.setAttributes({ ...attributes })
   }
 
   recordError(error: ServeError): void {

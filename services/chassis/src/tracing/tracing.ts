@@ -22,6 +22,9 @@ export interface Span {
   readonly sampledTraceId: string | undefined
   /** Adds a child that is over already. Times are milliseconds since this span began. */
   addPart(name: string, fromMs: number, toMs: number): void
+  /** Adds something that happened now. A span has 128 of them at most. */
+  addEvent(name: string, attributes: SpanAttributes): void
+  setAttributes(attributes: SpanAttributes): void
   /** Marks the span as failed, with code, reason, message and where it happened. */
   recordError(error: ServeError): void
   end(): void
@@ -48,6 +51,8 @@ function passiveSpan(traceParent: TraceParent | undefined): Span {
     traceParent,
     sampledTraceId: undefined,
     addPart: nothing,
+    addEvent: nothing,
+    setAttributes: nothing,
     recordError: nothing,
     end: nothing,
   }

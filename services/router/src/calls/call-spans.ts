@@ -1,4 +1,4 @@
-import type { CallContext, Span, TraceParent, Tracing } from '@tutti/chassis'
+import type { CallContext, Span, SpanAttributes, TraceParent, Tracing } from '@tutti/chassis'
 import type { StepCallTimes } from '@tutti/telemetry'
 import type { ResolvedEntry } from '../catalog/catalog.ts'
 
@@ -12,34 +12,46 @@ export function startEnsembleSpan(
   return tracing.startSpan(`infer ${entry.name}`, { kind: 'server', parent, attributes })
 }
 
+/** An attempt as its span shows it. */
+interface TracedCall {
+  readonly target: ResolvedEntry
+  readonly ensemble: string
+  readonly step: string
+  readonly part?: string
+  /** Number of the attempt among those at its step, and among those at its call. */
+  readonly attempt: number
+  readonly tries?: number
+  readonly isHedge?: boolean
+  readonly isFallback?: boolean
+  readonly context: Pick<CallContext, 'trace'> & { readonly within?: string }
+}
+
 /** Starts the span of one attempt at a model version. */
-export function startCallSpan(
-  tracing: Tracing,
-  call: {
-    readonly target: ResolvedEntry
-    readonly ensemble: string
-    readonly step: string
-    readonly part?: string
-    readonly attempt: number
-    readonly context: CallContext
-  },
-  replica: string,
-): Span {
-  const { target, ensemble, step, part, attempt, context } = call
+export function startCallSpan(tracing: Tracing, call: TracedCall, replica: string): Span {
+  const { target, step, context } = call
   const { model, version } = target.pinned
   const attributes = {
     'tutti.model': model,
     'tutti.version': version,
     'tutti.replica': replica,
-    ...(step !== '' && {
-      'tutti.ensemble': ensemble,
-      'tutti.step': step,
-      'tutti.attempt': attempt,
-      ...(part !== undefined && { 'tutti.item': part }),
-    }),
+    ...(step !== '' && stepAttributes(call)),
   }
   const parent = context.trace
   return tracing.startSpan(`execute ${model}`, { kind: 'client', parent, attributes })
+}
+
+function stepAttributes(call: TracedCall): SpanAttributes {
+  const { ensemble, step, part, tries = 1, isHedge, isFallback, context } = call
+  return {
+    'tutti.ensemble': ensemble,
+    'tutti.step': step,
+    // Those of a step are numbered over all of its items.
+    'tutti.attempt': part === undefined ? call.attempt : tries,
+    ...(part !== undefined && { 'tutti.item': part }),
+    ...(context.within !== undefined && { 'tutti.within': context.within }),
+    ...(isHedge === true && { 'tutti.hedge': true }),
+    ...(isFallback === true && { 'tutti.fallback': true }),
+  }
 }
 
 /**

@@ -5,6 +5,7 @@ import { withHedge } from './hedged-call.ts'
 import { withLoop } from './looped-call.ts'
 import { withForEach } from './mapped-call.ts'
 import { observeStep } from './observe-step.ts'
+import { withPartSpan, withRepeatSpan } from './repeat-spans.ts'
 import { callModel, withRetries } from './retried-call.ts'
 import type { StepCall } from './step-call.ts'
 import { withSlots } from './step-slots.ts'
@@ -36,7 +37,10 @@ function composeStep(plan: EnsemblePlan, step: PlanStep, callEnsemble: StepCall)
   const target: StepCall = (o, call, sink) =>
     call.target.plan === undefined ? callReplica(o, call, sink) : callNested(o, call, sink)
   const { maxInFlightPerStep } = plan.graph
-  const repeated = (once: StepCall): StepCall => withForEach(forEach, withLoop(loop, once))
+  const repeated = (once: StepCall): StepCall =>
+    repeats(step)
+      ? withRepeatSpan(step, withForEach(forEach, withLoop(loop, withPartSpan(step, once))))
+      : once
   // An execution is observed from its begin on: one that repeats begins before it waits for a place.
   const bounded = repeats(step)
     ? observeStep(plan, repeated(withSlots(maxInFlightPerStep, target)))
@@ -48,7 +52,7 @@ function composeStep(plan: EnsemblePlan, step: PlanStep, callEnsemble: StepCall)
     onError,
     withTimeout(
       fallbackOf(rules)?.timeoutMs,
-      observeStep(plan, repeated(fallback), true),
+      observeStep(plan, repeated(fallback)),
       'the fallback of ',
     ),
     answered,

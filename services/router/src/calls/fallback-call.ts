@@ -66,7 +66,11 @@ class FallbackCall implements ResponseSink {
     }
     let fallback: ModelCall
     try {
-      fallback = { ...call, target: lookupStep(target.catalog, this.#fallback) }
+      fallback = {
+        ...call,
+        target: lookupStep(target.catalog, this.#fallback),
+        isFallback: true,
+      }
     } catch (thrown) {
       return last.fail(ServeError.from(thrown), 'no')
     }

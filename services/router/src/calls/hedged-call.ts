@@ -84,6 +84,7 @@ class HedgedCall {
     this.#open.add(branch)
     const call = {
       ...this.#call,
+      isHedge,
       owner: { key: owner.key, callers: owner.callers, pins },
       context: { ...context, signal: scope.context.signal },
     }

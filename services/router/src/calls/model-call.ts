@@ -41,6 +41,10 @@ export interface ModelCall {
   readonly context: RequestCallContext
   /** Attempts at this call, this one included. Default 1. */
   readonly tries?: number
+  /** True for the attempt of a hedge. */
+  readonly isHedge?: boolean
+  /** True for the fallback of a step. */
+  readonly isFallback?: boolean
   /** Takes note of what is done around this execution of a step; absent for an execution that is not observed. */
   readonly observed?: ObservedRequest
   /** Called with what observes the execution, for a caller that may leave it. */
@@ -90,8 +94,8 @@ class Attempt implements ResponseSink {
     }
     const { pin } = this.#chosen
     const { replica } = this.#chosen.replica.address
-    this.#span =
-      tracing && startCallSpan(tracing, { ...this.#call, attempt: this.#number }, replica)
+    const attempt = this.#number
+    this.#span = tracing && startCallSpan(tracing, { ...this.#call, attempt }, replica)
     this.#startedAt = clock.now()
     const trace = this.#span?.traceParent
     const origin = { requestKey: owner.key, step, attempt: this.#number }

@@ -8,17 +8,18 @@ import type { StepCall } from './step-call.ts'
  * Observes the executions of a step, where its request is observed. They count from their begin, not while they wait for a place.
  *
  * @param ensemble - plan of the ensemble that has the step.
- * @param isFallback - whether it is the fallback of the step.
  */
-export function observeStep(ensemble: EnsemblePlan, next: StepCall, isFallback = false): StepCall {
+export function observeStep(ensemble: EnsemblePlan, next: StepCall): StepCall {
   return (o, call, sink) => {
     const { observer } = call.context
     if (observer === undefined) return next(o, call, sink)
-    const { request } = call
+    const { request, isFallback } = call
     // Its observer is that of the steps beside it; what the step calls is observed beneath it.
     const options = { ...call.context, observer: undefined }
-    const model = isFallback ? afterStep(ensemble, call) : observedStep(ensemble, call)
-    const begun = { model: isFallback ? { ...model, isFallback } : model, request, sink, options }
+    const model = isFallback
+      ? { ...afterStep(ensemble, call), isFallback }
+      : observedStep(ensemble, call)
+    const begun = { model, request, sink, options }
     const [to, context, observed] = observeRequest(observer, o.clock, begun)
     if (observed !== undefined) call.onObserved?.(observed)
     next(o, { ...call, context, ...(observed && { observed }) }, to)

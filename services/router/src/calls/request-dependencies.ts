@@ -1,4 +1,4 @@
-import type { CallContext, Clock, Tracing } from '@tutti/chassis'
+import type { CallContext, Clock, Span, Tracing } from '@tutti/chassis'
 import type { ServerMetrics } from '@tutti/telemetry'
 import type {
   ExecuteOptions,
@@ -17,6 +17,8 @@ import type { SequenceRoutes } from './sequence-routes.ts'
 export interface RequestCallContext extends CallContext, Pick<ExecuteOptions, 'observer'> {
   /** Items or iteration of the steps around it within which an ensemble runs, e.g. `[12]`; absent for none. */
   readonly within?: string
+  /** Span that takes what happens around the steps of an ensemble; absent without tracing. */
+  readonly span?: Pick<Span, 'addEvent'>
 }
 
 /** How the model versions of replicas are called. */

@@ -234,7 +234,14 @@ class EnsembleExecution {
       context: this.#call.context,
     }
     noteStep(this.#dependencies, call, 'skipped')
-    this.#call.context.observer?.passed?.(observedStep(this.#plan, call), 'skipped', why)
+    const { observer, span } = this.#call.context
+    observer?.passed?.(observedStep(this.#plan, call), 'skipped', why)
+    const { ensemble } = call
+    span?.addEvent('step skipped', {
+      'tutti.ensemble': ensemble,
+      'tutti.step': step,
+      'tutti.why': why,
+    })
   }
 
   #nextAttempt(step: number): number {

@@ -9,6 +9,7 @@ import type {
   StepResponse,
   StepTimes,
 } from '@tutti/tensor'
+import type { BoundTracing } from '../calls/bound-tracing.ts'
 import { startEnsembleSpan } from '../calls/call-spans.ts'
 import type {
   NestedCall,
@@ -16,8 +17,10 @@ import type {
   RequestDependencies,
 } from '../calls/request-dependencies.ts'
 
-interface RecordDependencies extends Pick<RequestDependencies, 'clock' | 'tracing'> {
+interface RecordDependencies extends Pick<RequestDependencies, 'clock'> {
   readonly observer: RequestObserver | undefined
+  /** Bounds the spans of the request; absent if it has none. */
+  readonly tracing: BoundTracing | undefined
 }
 
 /** Publishes the events of a request to an ensemble, has its span, and passes on what comes. */
@@ -39,8 +42,9 @@ export class EnsembleRecord implements ResponseSink {
     this.#call = call
     this.#sink = sink
     this.#span = o.tracing && startEnsembleSpan(o.tracing, target, context.trace)
-    const trace = this.#span?.traceParent
-    this.context = trace === undefined ? context : { ...context, trace }
+    const span = this.#span
+    const trace = span?.traceParent
+    this.context = span === undefined ? context : { ...context, ...(trace && { trace }), span }
     this.#startedAt = o.clock.now()
   }
 
@@ -58,7 +62,7 @@ export class EnsembleRecord implements ResponseSink {
       if (this.#batchSize !== undefined && times === undefined)
         return this.fail(bug('an ensemble answered without times'), 'maybe')
       this.#ended({ times })
-      this.#span?.end()
+      this.#endSpan()
     }
     this.#watch?.responded?.(response)
     this.#sink.send(response)
@@ -68,13 +72,19 @@ export class EnsembleRecord implements ResponseSink {
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     this.#ended({ error, executed, times })
     this.#span?.recordError(error)
-    this.#span?.end()
+    this.#endSpan()
     this.#sink.fail(error, executed, times)
     this.#watch?.answered?.()
   }
 
   ready(): Promise<void> | undefined {
     return this.#sink.ready?.()
+  }
+
+  #endSpan(): void {
+    const leftOut = this.#dependencies.tracing?.leftOut ?? 0
+    if (leftOut > 0) this.#span?.setAttributes({ 'tutti.spans_left_out': leftOut })
+    this.#span?.end()
   }
 
   #ended(end: Omit<RequestEnd, 'elapsedNs' | 'batchSize'>): void {

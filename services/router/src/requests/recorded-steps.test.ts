@@ -3,7 +3,16 @@ import { ServeError } from '@tutti/errors'
 import { ServerMetrics, type StepSpan, StepSpans } from '@tutti/telemetry'
 import { responsesTo } from '@tutti/tensor/testing'
 import t from 'tap'
-import { collect, floats, oneToOne, quiet, request, scriptedRouter } from '../testing/index.ts'
+import {
+  collect,
+  floats,
+  oneToOne,
+  quiet,
+  type RecordedSpan,
+  recordedSpans,
+  request,
+  scriptedRouter,
+} from '../testing/index.ts'
 
 const inputMap = { X: 'IN' }
 const step = (name: string, model: string, more: object = {}) => {
@@ -18,10 +27,11 @@ const ensemble = (steps: readonly object[], from: string, shape = [-1]) => {
 }
 const forEach = { items: { X: 'IN' }, maxItems: 100, maxParallel: 1 }
 const Y = { datatype: 'FP32', value: [-1] }
+const WHEN = 'tensors["small.Y"][0] < 0.0'
 const STEPS = {
   conditions: [
     step('small', 'ok'),
-    step('large', 'ok', { when: 'tensors["small.Y"][0] < 0.0' }),
+    step('large', 'ok', { when: WHEN }),
     step('after', 'ok', { inputMap: { X: 'large.Y' } }),
     step('last', 'ok', { inputMap: undefined, firstOf: { X: ['after.Y', 'small.Y'] } }),
   ],
@@ -31,6 +41,7 @@ const STEPS = {
       forEach: { ...forEach, onItemError: { default: { Y } } },
     }),
   ],
+  single: [step('read', 'row', { inputMap: undefined, forEach: { ...forEach, maxItems: 1000 } })],
   broken: [step('read', 'pairs', { inputMap: undefined, forEach })],
   nested: [
     { name: 'each', ensembleRef: { name: 'inner' }, forEach: { ...forEach, items: { IN: 'IN' } } },
@@ -60,6 +71,7 @@ type Name = keyof typeof STEPS
 const NAMES = [
   'conditions',
   'items',
+  'single',
   'broken',
   'nested',
   'again',
@@ -69,7 +81,7 @@ const NAMES = [
   'slow',
 ] as const
 /** Those whose inputs have rows. */
-const MAPS: readonly string[] = ['items', 'broken', 'nested']
+const MAPS: readonly string[] = ['items', 'single', 'broken', 'nested']
 const MAKERS: Partial<Record<Name, string>> = {
   conditions: 'last.Y',
   nested: 'each.OUT',
@@ -96,9 +108,11 @@ const made = (name: Name) => MAKERS[name] ?? `${STEPS[name].at(-1)?.name}.Y`
 
 async function setup() {
   const metrics = new ServerMetrics()
+  const { spans: traced, tracing } = recordedSpans()
   let attempts = 0
   const { router } = await scriptedRouter({
     metrics,
+    tracing,
     models: {
       ok: { config: oneToOne, run: echo },
       fails: { config: oneToOne, run: fails },
@@ -110,6 +124,7 @@ async function setup() {
           return attempts < 3 ? fails() : echo(inputs)
         },
       },
+      row: { config: oneToOne, run: echo },
       pairs: {
         config: pairs,
         run: (inputs) => {
@@ -154,7 +169,13 @@ async function setup() {
       count === '0' ? [] : [`${of}.${which} ${what} ${count}`],
     )
   }
-  return { ask, counts }
+  /** Asks, and tells the spans for a collector. */
+  const trace = async (name: Name, values: readonly number[]): Promise<readonly RecordedSpan[]> => {
+    const before = traced.length
+    await ask(name, values)
+    return traced.slice(before)
+  }
+  return { ask, counts, trace }
 }
 
 await t.test('spans say what was done around each step, and metrics count it', async (t) => {
@@ -177,7 +198,7 @@ await t.test('spans say what was done around each step, and metrics count it', a
         waitsFor: ['small'],
         reason: '',
         passed: 'skipped',
-        why: 'tensors["small.Y"][0] < 0.0',
+        why: WHEN,
       },
     ],
     ['after', { waitsFor: ['large'], reason: '', passed: 'skipped', why: "input 'X' is absent" }],
@@ -238,4 +259,78 @@ await t.test('steps of an ensemble within say for which item or iteration they r
   t.same(names(again).slice(-2), ['--one[3]', '--two[3]'])
   t.same(again[0]?.counts, { iterations: 3 })
   t.ok((await counts()).includes('again.again iterations 3'))
+})
+
+/** Shows a span in a line: its parent, its name, and what it says of items and attempts. */
+const line = ({ name, parent, attributes, reason }: RecordedSpan): string => {
+  const shown = Object.entries(attributes).filter(
+    ([key]) => !/model|version|replica|ensemble|step$/.test(key),
+  )
+  const said = shown.map(([key, value]) => `${key.replace('tutti.', '')}=${value}`)
+  return [`${parent} > ${name}`, ...said, reason].join(' ').trim()
+}
+
+await t.test('a collector gets a span of each attempt, and of what repeats', async (t) => {
+  const { trace } = await setup()
+  const lines = async (...asked: Parameters<typeof trace>) => {
+    const spans = await trace(...asked)
+    t.ok(spans.every(({ hasEnded }) => hasEnded))
+    return spans.map(line)
+  }
+  t.same(await lines('items', [1, 13, 3]), [
+    '> infer items',
+    'infer items > for each read items=3 item_calls=2 failed_items=2',
+    'for each read > execute pairs attempt=1 item=0..1 ENGINE_FAILED',
+    'for each read > execute pairs attempt=1 item=2',
+  ])
+  t.same(await lines('nested', [5]), [
+    '> infer nested',
+    'infer nested > for each each items=1 item_calls=1 failed_items=0',
+    'for each each > item each item=0',
+    'item each > execute ok attempt=1 within=[0]',
+    'item each > execute ok attempt=1 within=[0]',
+  ])
+  t.same((await lines('again', [1])).slice(0, 3), [
+    '> infer again',
+    'infer again > loop again iterations=3',
+    'loop again > iteration again item=1',
+  ])
+  t.same(await lines('retried', [1]), [
+    '> infer retried',
+    'infer retried > execute flaky attempt=1 ENGINE_FAILED',
+    'infer retried > execute flaky attempt=2 ENGINE_FAILED',
+    'infer retried > execute flaky attempt=3',
+  ])
+  t.same(await lines('fallback', [1]), [
+    '> infer fallback',
+    'infer fallback > execute fails attempt=1 ENGINE_FAILED',
+    'infer fallback > execute ok attempt=2 fallback=true',
+    'infer fallback > execute ok attempt=1',
+  ])
+  t.same(await lines('default', [1]), [
+    '> infer default',
+    'infer default > execute fails attempt=1 ENGINE_FAILED',
+    'infer default > default first',
+  ])
+})
+
+await t.test('a step that is skipped is an event of its ensemble', async (t) => {
+  const { trace } = await setup()
+  const [whole] = await trace('conditions', [1])
+  const ensemble = { 'tutti.ensemble': 'conditions' }
+  t.same(whole?.events, [
+    ['step skipped', { ...ensemble, 'tutti.step': 'large', 'tutti.why': WHEN }],
+    ['step skipped', { ...ensemble, 'tutti.step': 'after', 'tutti.why': "input 'X' is absent" }],
+  ])
+})
+
+await t.test('spans of a request are bounded, and the others counted', async (t) => {
+  const { trace } = await setup()
+  const many = Array.from({ length: 300 }, () => 1)
+  const spans = await trace('single', many)
+  t.equal(spans.length, 256)
+  t.match(spans[0], { name: 'infer single', attributes: { 'tutti.spans_left_out': 46 } })
+  t.match(spans[1], { attributes: { 'tutti.items': 300, 'tutti.item_calls': 300 } })
+  t.ok(spans.every(({ hasEnded }) => hasEnded))
+  t.match((await trace('single', [1]))[0]?.attributes, { 'tutti.spans_left_out': undefined })
 })

@@ -3,6 +3,7 @@ import type { ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
 import type { ResolvedModel } from '@tutti/serving'
 import type { Executed, InferRequest, ResponseSink, StepResponse, StepTimes } from '@tutti/tensor'
+import { boundTracing } from '../calls/bound-tracing.ts'
 import { callDirectly } from '../calls/direct-call.ts'
 import { type RequestOwner, RevisionPins } from '../calls/model-call.ts'
 import type { PinnedEntry, PinnedRequests } from '../calls/pinned-requests.ts'
@@ -63,18 +64,21 @@ export class Requests {
       labels: (output) => labels[output],
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
+        const traced = plan && tracing && boundTracing(tracing)
         const record =
           plan &&
           new EnsembleRecord(
-            { clock, tracing, observer },
+            { clock, tracing: traced, observer },
             { target: resolved, request, context },
             sink,
           )
         const owner = new AdmittedRequest({ key, pin, callers, sink: record ?? sink, pinned })
         const call = { target: resolved, request, owner, context: record?.context ?? context }
         if (record === undefined) callDirectly(this.#dependencies, call, owner)
-        else
-          executeEnsemble(this.#dependencies, call, owner, (batchSize) => record.begin(batchSize))
+        else {
+          const o = traced ? { ...this.#dependencies, tracing: traced } : this.#dependencies
+          executeEnsemble(o, call, owner, (batchSize) => record.begin(batchSize))
+        }
       },
     }
   }

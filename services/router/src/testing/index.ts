@@ -1,5 +1,6 @@
 export { ensembleRevision, modelRevision } from './accepted-revision.ts'
 export { openNatsRouter } from './nats-router.ts'
+export { type RecordedSpan, recordedSpans } from './recorded-spans.ts'
 export { echoing, ReplicaExecutors } from './replica-executors.ts'
 export {
   chain,
