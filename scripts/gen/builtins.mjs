@@ -63,16 +63,28 @@ function renderIndex(lists) {
 After reading this page you know which steps an [Ensemble](ensembles.md) can have without a model of your own, and what holds for all of them.
 \`npm run gen\` writes the page.
 
-Ensembles do not have the field \`builtin\` yet: one that names it is refused. The engine that executes these steps is there, and tested against what each of them equals.
-
-A step will name a built-in where it would name a model. Options stand beside the name; the tensors that feed it stand in \`inputMap\`, and later
+A step names a built-in where it would name a model. Options stand beside the name; the tensors that feed it stand in \`inputMap\`, and later
 steps read its outputs as those of a model:
 
-\`\`\`text
+\`\`\`yaml
+inputs: [{ name: image, datatype: BYTES, shape: [1] }]
+steps:
+  - { name: decode, builtin: { name: imageDecode }, inputMap: { data: image } }
+  - name: resize
+    builtin: { name: resize, width: 224, height: 224 }
+    inputMap: { image: decode.image }
   - name: scaled
-    builtin: { name: normalise, scale: 0.00392156862745098, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225], layout: CHW }
-    inputMap: { image: image }
+    builtin: { name: normalise, mean: [123.7, 116.3, 103.5], std: [58.4, 57.1, 57.4], layout: CHW }
+    inputMap: { image: resize.image }
+outputs: [{ name: pixels, from: scaled.image }]
 \`\`\`
+
+- **Where they run.** In one process beside the models. As processes, in those that have \`tutti step --builtins\`. On Kubernetes in pods of their own, which a namespace has as soon as one
+  of its Ensembles needs them.
+- **Files.** A step whose options name a file also names the Model in whose directory it is: \`builtin: { name: tokenize, model: encoder }\`. It runs in the replicas of that Model, which
+  have the file beside its version or one folder above. All requests of one client request read the files of one revision.
+- **All rules of steps hold**: \`when\`, \`forEach\`, \`loop\`, \`timeout\`, \`retry\`, \`onError\`. \`hedge\` and \`parameters\` are refused: a built-in reads no parameters, and one that is slow is slow everywhere.
+- **In an Ensemble with \`maxBatchSize\`**, a built-in gets whole batches, whose rows are the first dimension, and gives them back so.
 
 - **Checked when applied.** Datatypes and dims of the outputs follow from the tensors that feed the step and from its options. What does not fit is refused with the name of the option or
   the input, what came and what is wanted.

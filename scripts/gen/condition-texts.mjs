@@ -119,6 +119,8 @@ export const REASONS = {
       'The cluster does not have the CRDs of Gateway API. Install them, or use `expose.ingress`.',
     ConditionInvalid:
       'A condition (`when`) cannot be evaluated, stands where it cannot be, or `firstOf` names a tensor that it never comes to. The message says which.',
+    BuiltinInvalid:
+      'A step names a built-in that is not there, or an option or an input of it does not fit. The message says which, and what is wanted.',
     RepeatInvalid:
       'A step cannot run for each item (`forEach`), or in a loop (`loop`), as it says. The message says why and what to do.',
     InvalidSpec: INVALID_SPEC,

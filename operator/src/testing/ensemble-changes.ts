@@ -49,6 +49,12 @@ const THREE = {
   steps: [step('a', 'first'), step('b', 'first'), step('c', 'second')],
 }
 
+/** A step that runs a built-in. */
+const BUILT = {
+  outputs: [{ name: 'boxes', from: 'detect.output' }],
+  steps: [{ name: 'detect', builtin: { name: 'sigmoid' }, inputMap: { input: 'image' } }],
+}
+
 /** Two of which a third reads. */
 const READ = {
   outputs: [...given(['read.text', 'detect.scores', 'again.scores'])],
@@ -273,6 +279,11 @@ const GRAPH: readonly FieldChange[] = [
   ),
   ...changes({ steps: [{ name: 'detect', inputMap: { image: 'image' } }] }, [
     ['steps[].ensembleRef.name', 'inner-a', 'inner-b'],
+  ]),
+  ...changes(BUILT, [
+    ['steps[].builtin.name', 'sigmoid', 'softmax'],
+    ['steps[].builtin.model', undefined, 'first'],
+    ['steps[].builtin.model', 'first', 'second'],
   ]),
   ...changes(
     {

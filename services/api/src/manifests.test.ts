@@ -215,7 +215,10 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
     [{ steps: [step, step] }, /^spec\.steps: got 'a' twice/],
     [{ steps: [{ ...step, name: 'a.b' }] }, /^spec\.steps\[0\]\.name: /],
     [{ steps: [{ ...step, ensembleRef: { name: 'e' } }] }, /got modelRef and ensembleRef/],
-    [{ steps: [{ name: 'a', inputMap: { x: 'x' } }] }, /got neither modelRef nor ensembleRef/],
+    [
+      { steps: [{ name: 'a', inputMap: { x: 'x' } }] },
+      /got none of modelRef, ensembleRef and builtin, want one of them/,
+    ],
     [
       { steps: [{ name: 'a', modelRef: { name: 'm' } }] },
       /want inputMap, inputs, firstOf or forEach/,
@@ -251,7 +254,7 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
           { name: 'a', ensembleRef: { name: 'e' }, inputMap: { x: 'x' }, hedge: { after: '1s' } },
         ],
       },
-      /^spec\.steps\[0\]\.hedge: got it for an Ensemble, want it for the steps of that Ensemble/,
+      /^spec\.steps\[0\]\.hedge: got it for what is no Model, want it for a step with modelRef/,
     ],
     [{ maxInFlightRequests: 0 }, /^spec\.maxInFlightRequests: /],
     [{ expose: {} }, /got neither ingress nor gateway/],

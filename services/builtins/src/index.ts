@@ -7,6 +7,12 @@ export {
   isCodeBuiltin,
   type OptionsOf,
 } from './catalogue.ts'
+export {
+  BUILTIN_HOST,
+  BUILTIN_HOST_CONFIG,
+  BUILTIN_HOST_VERSION,
+  BUILTIN_REVISION,
+} from './host.ts'
 export { ELEMENT_TYPES, TYPE_NUMBERS } from './onnx/element-types.ts'
 export { ONNX_FIELDS } from './onnx/model-proto.ts'
 export { INPUT_PREFIX } from './onnx/onnx-graph.ts'
@@ -27,4 +33,5 @@ export {
 } from './parse-builtin.ts'
 export type { BuiltinFault, FeedingTensor, Port, Ports } from './ports.ts'
 export { type Signature, signatureOf } from './signature.ts'
+export { MAX_STEP_TEXT, readStepText, toStepText } from './step-text.ts'
 export { BUILTIN_BACKEND, type BuiltinConfig, toModelConfig } from './to-model-config.ts'

@@ -6,6 +6,7 @@ import {
   normaliseModelConfig,
 } from '@tutti/model-config'
 import { DATATYPES } from '@tutti/tensor'
+import { canonicalJson } from './canonical-json.ts'
 import { type BuiltinStep, findBuiltin } from './parse-builtin.ts'
 import type { BuiltinFault, FeedingTensor, Port } from './ports.ts'
 import { signatureOf } from './signature.ts'
@@ -71,14 +72,4 @@ function toOutput({ name, datatype, dims }: Port): ModelOutput {
     is_shape_tensor: false,
     is_non_linear_format_io: false,
   }
-}
-
-/** Writes JSON with sorted fields, so that the same step has the same text and revision. */
-function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonicalJson(field)}`).join(',')}}`
 }

@@ -1,7 +1,9 @@
 import {
   describeStep,
   type EnsemblePlan,
+  type GraphStep,
   modelsOf,
+  type PlanStep,
   readConfigGraph,
   tensorsOf as sourcesOf,
   tensorName,
@@ -40,10 +42,9 @@ export function readGraph(o: GraphSource): Graph | undefined {
   const totals = new Map(o.totals.map((one) => [one.step, one]))
   const tensors = new Map(signatureOf(config).map((tensor) => [tensor.name, tensor]))
   const graph = plan?.graph ?? readConfigGraph(config)
-  const steps = graph.steps.map((step): StepDetail => {
+  const steps = graph.steps.map((step, i): StepDetail => {
     const { version, name } = step
-    const model = plainName(step.model)
-    const known = o.known(model)
+    const { model, known, state } = calledBy(step, plan?.steps[i], o)
     const ports = {
       inputs: step.inputs.flatMap(({ name: input, from }) =>
         sourcesOf(from).map((tensor) => ({ name: input, tensor: tensorName(graph, tensor) })),
@@ -59,7 +60,7 @@ export function readGraph(o: GraphSource): Graph | undefined {
       name: plainName(name),
       model,
       version,
-      state: known === undefined ? 'unknown' : known.isReady ? 'ready' : 'not ready',
+      state,
       ...ports,
       call: describeStep(step),
       totals: toTotals(totals.get(name)),
@@ -67,6 +68,27 @@ export function readGraph(o: GraphSource): Graph | undefined {
     }
   })
   return { steps, tensors: [...tensors.values()] }
+}
+
+interface Called extends Pick<StepDetail, 'model' | 'state'> {
+  readonly known: KnownStep | undefined
+}
+
+/** Finds what a step calls. */
+function calledBy(
+  { model, builtin }: GraphStep,
+  planned: PlanStep | undefined,
+  o: Pick<GraphSource, 'known'>,
+): Called {
+  if (builtin !== undefined) {
+    const config = planned?.builtin?.config
+    const known = { config, isReady: true, failures: undefined }
+    return { model: `builtin:${builtin.name}`, known, state: 'built-in' }
+  }
+  const name = plainName(model)
+  const known = o.known(name)
+  if (known === undefined) return { model: name, known, state: 'unknown' }
+  return { model: name, known, state: known.isReady ? 'ready' : 'not ready' }
 }
 
 /** Lists the models that an ensemble runs; none for another model. */

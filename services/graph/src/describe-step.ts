@@ -1,3 +1,4 @@
+import { BUILTIN_HOST } from '@tutti/builtins'
 import { formatShape } from '@tutti/tensor'
 import type { Constant } from './constant.ts'
 import { describeCall } from './describe-call.ts'
@@ -5,11 +6,14 @@ import type { ForEach, GraphStep, Loop } from './graph.ts'
 
 /** Most elements of a constant that are shown. */
 const SHOWN_ELEMENTS = 4
+/** Most characters of an option that are shown. */
+const SHOWN_CHARACTERS = 40
 
 /** Describes in short phrases for people what a step does beside a plain call of its model: conditions, constants, repetitions, rules. */
 export function describeStep(step: GraphStep): readonly string[] {
-  const { when, inputs, parameters = {}, forEach, loop, call = {} } = step
+  const { builtin, when, inputs, parameters = {}, forEach, loop, call = {} } = step
   return [
+    ...(builtin === undefined ? [] : describeBuiltin(builtin, step.model)),
     ...(when === undefined ? [] : [`only if ${when}`]),
     ...inputs.flatMap(({ name, from }) =>
       from.kind === 'constant' ? [`${name} = ${show(from.constant)}`] : [],
@@ -19,6 +23,21 @@ export function describeStep(step: GraphStep): readonly string[] {
     ...(loop === undefined ? [] : [describeLoop(loop)]),
     ...describeCall(call),
   ]
+}
+
+function describeBuiltin(
+  { name, options }: NonNullable<GraphStep['builtin']>,
+  model: string,
+): readonly string[] {
+  const given = Object.entries(options).flatMap(([option, value]) =>
+    value === undefined ? [] : [`${option} ${shorten(JSON.stringify(value))}`],
+  )
+  const where = model === BUILTIN_HOST ? '' : ` beside ${model}`
+  return [`built-in ${name}${where}${given.length === 0 ? '' : `: ${given.join(', ')}`}`]
+}
+
+function shorten(text: string): string {
+  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text
 }
 
 function describeForEach({ items, maxItems, maxParallel }: ForEach): string {

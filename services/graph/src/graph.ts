@@ -1,3 +1,5 @@
+import { BUILTIN_HOST } from '@tutti/builtins'
+import type { Json } from '@tutti/model-config'
 import { z } from 'zod'
 import { type Callee, CallRules, fallbackOf } from './call-rules.ts'
 import { Constant } from './constant.ts'
@@ -62,11 +64,19 @@ const Loop = z.object({
 })
 export type Loop = Readonly<z.infer<typeof Loop>>
 
+/** Options as they are in JSON; the catalogue of built-ins knows them. */
+export const BuiltinOptions = z.record(z.string(), z.custom<Json>())
+
 const GraphStep = z.object({
   /** Name in errors, details and metrics. No two steps of a graph share it. */
   name: z.string().min(1),
-  /** Served name of the Model or Ensemble that the step runs. */
+  /**
+   * Served name of the Model or Ensemble that the step runs. For a built-in: of the Model in whose replicas it runs, because its files are
+   * there, else BUILTIN_HOST.
+   */
   model: z.string(),
+  /** The built-in that runs in place of the model; absent for none. Options are as they were written, with defaults once they were read. */
+  builtin: z.object({ name: z.string(), options: BuiltinOptions }).exactOptional(),
   /** Version of the model; -1 is the latest one that is READY. */
   version: z.int().min(-1),
   /** Inputs of the model that are fed, each once. */
@@ -173,12 +183,17 @@ export function optionalOutputsOf({ outputs }: Graph): readonly string[] {
   return outputs.flatMap(({ name, optional = false }) => (optional ? [name] : []))
 }
 
-/** Lists what a graph may call: the models of its steps, and those of their fallbacks. */
+/** Lists what a graph may call: the models of its steps, BUILTIN_HOST among them, and those of their fallbacks. */
 export function calleesOf({ steps }: Pick<Graph, 'steps'>): readonly Callee[] {
   return [...steps, ...steps.flatMap(({ call = {} }) => fallbackOf(call) ?? [])]
 }
 
-/** Lists the names of the models that a graph may call, each once, those of its steps first. */
-export function modelsOf(graph: Graph): readonly string[] {
+/** Lists the names of the models that a graph may call, each once, those of its steps first. BUILTIN_HOST is among them. */
+export function calledNamesOf(graph: Pick<Graph, 'steps'>): readonly string[] {
   return [...new Set(calleesOf(graph).map(({ model }) => model))]
+}
+
+/** Lists the names of the Models and Ensembles that a graph may call, as `calledNamesOf`. */
+export function modelsOf(graph: Pick<Graph, 'steps'>): readonly string[] {
+  return calledNamesOf(graph).filter((name) => name !== BUILTIN_HOST)
 }

@@ -17,6 +17,7 @@ export { validateGraph } from './check/validate-graph.ts'
 export { holds } from './conditions.ts'
 export { describeStep } from './describe-step.ts'
 export {
+  calledNamesOf,
   calleesOf,
   type Graph,
   type GraphStep,
@@ -32,6 +33,7 @@ export { orderEnsembles } from './plan/ensemble-order.ts'
 export type {
   ComposingModel,
   EnsemblePlan,
+  PlanBuiltin,
   PlanForEach,
   PlanLoop,
   PlanStep,

@@ -7,8 +7,8 @@ import { type Graph, tensorName, tensorsOf } from './graph.ts'
  */
 export function printScheduling(graph: Graph): NonNullable<ModelConfig['ensemble_scheduling']> {
   return {
-    step: graph.steps.map(({ model, version, inputs, outputs }) => ({
-      model_name: model,
+    step: graph.steps.map(({ model, builtin, version, inputs, outputs }) => ({
+      model_name: builtin === undefined ? model : `builtin:${builtin.name}`,
       model_version: version,
       input_map: toMap(
         inputs.flatMap(({ name, from }) =>

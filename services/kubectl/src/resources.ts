@@ -26,6 +26,7 @@ export interface CalleeReference {
 
 export interface StepReference extends CalleeReference {
   readonly name: string
+  readonly builtin?: { readonly name: string; readonly model?: string }
   readonly onError?: { readonly fallback?: CalleeReference }
 }
 

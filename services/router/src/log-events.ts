@@ -1,3 +1,4 @@
+import { BUILTIN_HOST } from '@tutti/builtins'
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
@@ -79,7 +80,9 @@ function saysDecoupled(entry: CatalogModel | CatalogEnsemble | undefined): boole
 }
 
 function countReady(catalog: Catalog): { readonly models: number; readonly ensembles: number } {
-  const ready = [...catalog.models.values()].filter(hasReadyVersion)
+  const ready = [...catalog.models.values()].filter(
+    (entry) => entry.name !== BUILTIN_HOST && hasReadyVersion(entry),
+  )
   const models = ready.filter((entry) => entry.kind === 'model').length
   return { models, ensembles: ready.length - models }
 }

@@ -33,6 +33,8 @@ export interface StepOptions extends Partial<BeyondConfig> {
   readonly loadParallelism: number
   /** The devices that instances may execute on. */
   readonly devices: Devices
+  /** True to execute built-in steps of ensembles for all; else only those that read files of a model of this step. */
+  readonly builtins?: boolean
   /** Most requests that may wait for one model version whose config sets no `max_queue_size`. */
   readonly maxQueuedRequests: number
   /**

@@ -1,7 +1,9 @@
 import type { ServedModel, StepControl } from '@tutti/api'
+import { BUILTIN_HOST } from '@tutti/builtins'
 import { limitLog, ofEachModel } from '@tutti/chassis'
 import type { MetricFamily } from '@tutti/telemetry'
 import type { FindExecutor, StepRequest } from '@tutti/tensor'
+import { BuiltinSteps, SERVED_BUILTINS } from './builtin/builtin-steps.ts'
 import { delayFamily } from './delay-family.ts'
 import type { ScheduledRequest } from './execution/execution.ts'
 import { createFindExecutor } from './execution/scheduler.ts'
@@ -55,6 +57,7 @@ export class Step {
   readonly #settings: StepSettings
   readonly #events: StepEvents
   readonly #table: ModelTable
+  readonly #builtins: BuiltinSteps
   readonly #listeners = new Set<() => void>()
   #isBusy = false
   #closed: Promise<void> | undefined
@@ -70,9 +73,15 @@ export class Step {
     this.#settings = settings
     this.#events = new StepEvents(settings.log)
     const changed = (): void => {
+      this.#builtins.sweep()
       for (const listener of this.#listeners) listener()
     }
     this.#table = new ModelTable({ ...settings, events: this.#events, changed })
+    this.#builtins = new BuiltinSteps({
+      settings,
+      areOffered: settings.builtins === true,
+      findPinned: (target) => this.#table.findPinned(target),
+    })
     const { autoDelays, metrics } = settings
     if (autoDelays !== undefined && autoDelays.size > 0) {
       metrics?.addFamilies(() => [delayFamily(this.#select('', ''))])
@@ -90,7 +99,7 @@ export class Step {
       events: this.#events,
     })
     metrics?.addFamilies(() => [loadFailures(this.models)])
-    this.executor = createFindExecutor(this.#table, replica)
+    this.executor = createFindExecutor(this.#table, replica, this.#builtins)
     this.control = {
       describe: async () => ({ replica, models: this.served() }),
       statistics: async (model, version) =>
@@ -99,6 +108,7 @@ export class Step {
         ),
       isReady: async (model, version) => {
         const serving = this.#table.byName.get(model)?.versions.get(version)?.serving
+        if (model === BUILTIN_HOST) return this.#builtins.areOffered
         return (await serving?.loaded.isReady?.()) ?? serving !== undefined
       },
     }
@@ -106,7 +116,8 @@ export class Step {
 
   /** Lists the models by name, as `describe` returns them. */
   served(): readonly ServedModel[] {
-    return this.#table.models.map(toServedModel)
+    const models = this.#table.models.map(toServedModel)
+    return this.#builtins.areOffered ? [SERVED_BUILTINS, ...models] : models
   }
 
   /** Lists [model, version, revision] of replaced or unloaded versions that still execute requests which pinned them. */
@@ -126,13 +137,20 @@ export class Step {
         ? []
         : [{ model, version, slots: serving.slots, ...serving.scheduler.load }],
     )
-    return { inFlight: this.#inFlight, freeSlots: sum(models.map((m) => m.freeSlots)), models }
+    const builtins = this.#builtins.loaded.map(
+      ({ target: { model, version }, slots, scheduler }) => {
+        return { model, version, slots, ...scheduler.load }
+      },
+    )
+    const all = [...models, ...builtins]
+    return { inFlight: this.#inFlight, freeSlots: sum(all.map((m) => m.freeSlots)), models: all }
   }
 
   /** Stops taking new requests, and resolves when all accepted ones are answered. */
   async drain(): Promise<void> {
     this.#events.draining(this.#inFlight)
-    await Promise.all(this.#table.servings.map(({ scheduler }) => scheduler.drain()))
+    const models = this.#table.servings.map(({ scheduler }) => scheduler.drain())
+    await Promise.all([...models, this.#builtins.drain()])
     this.#events.drained()
   }
 
@@ -149,7 +167,7 @@ export class Step {
 
   async #close(): Promise<void> {
     for (const { scheduler } of this.#table.servings) scheduler.stop()
-    const closed = this.models.close()
+    const closed = Promise.all([this.models.close(), this.#builtins.close()])
     const late = Promise.withResolvers<void>()
     const stopTimer = this.#settings.clock.setTimer(CLOSE_MS, () => {
       this.#events.closeGivenUp(CLOSE_MS)
@@ -162,7 +180,8 @@ export class Step {
 
   /** Requests in flight: retired versions still work on what they accepted. */
   get #inFlight(): number {
-    return sum(this.#table.servings.map(({ scheduler }) => scheduler.load.inFlight))
+    const all = [...this.#table.servings, ...this.#builtins.loaded]
+    return sum(all.map(({ scheduler }) => scheduler.load.inFlight))
   }
 
   /** Finds the running request, of any model, that an engine was given as this object. */

@@ -52,6 +52,8 @@ export interface InferRequest extends Lent {
   readonly inputs: readonly NamedTensor[]
   /** Names of the outputs wanted; empty means all. */
   readonly requestedOutputs: readonly string[]
+  /** Text of the built-in step that executes in place of the model's own code, beside its files; absent for the model itself. */
+  readonly builtin?: string
 }
 
 /** A request that was checked against its model's configuration, as a scheduler and an engine get it. */

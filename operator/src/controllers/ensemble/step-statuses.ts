@@ -1,12 +1,16 @@
 import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/api'
-import { modelsOfStep } from '@tutti/graph'
+import { modelOfStep } from '@tutti/graph'
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
 /** Builds the status of each step: the served name that it runs, and whether that, and its fallback, are ready. */
 export function toStepStatuses(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
   return spec.steps.map((step) => {
-    const [model = '', fallback] = modelsOfStep(step)
-    const own = checkTarget(model, view)
+    const { builtin, onError } = step
+    const isBuiltin = builtin !== undefined && builtin.model === undefined
+    const model = isBuiltin ? `builtin:${builtin.name}` : modelOfStep(step)
+    const fallback = onError?.fallback && modelOfStep(onError.fallback)
+    // Whether routers reach built-ins they say themselves, with the generation that they execute.
+    const own = isBuiltin ? { ready: true } : checkTarget(model, view)
     const other = fallback === undefined ? own : checkTarget(fallback, view)
     return { name: step.name, model, ...(own.ready ? withFallback(own, other) : own) }
   })

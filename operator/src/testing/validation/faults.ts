@@ -52,6 +52,7 @@ function toStep(
 /** Only steps that run a Model can be hedged. */
 function runEnsemble(step: PlainObject, name: string): void {
   delete step['modelRef']
+  delete step['builtin']
   delete step['hedge']
   step['ensembleRef'] = { name }
 }
@@ -146,11 +147,25 @@ export const FAULTS: readonly Fault[] = [
     const from = roll(2) === 0 ? inputs[0]?.name : oneOf(roll, WRONG_REFERENCES)
     if (output !== undefined && from !== undefined) output['from'] = from
   }),
-  toStep('a step runs what is not there', ({ modelRef, ensembleRef }) => {
-    ;(modelRef ?? ensembleRef).name += 'x'
+  toStep('a step runs what is not there', ({ modelRef, ensembleRef, builtin }) => {
+    ;(modelRef ?? ensembleRef ?? builtin).name += 'x'
+  }),
+  toStep('a step runs a built-in', (step, roll) => {
+    delete step['modelRef']
+    delete step['ensembleRef']
+    delete step['hedge']
+    step['builtin'] = oneOf<PlainObject>(roll, [
+      { name: 'sigmoid' },
+      { name: 'cast', datatype: 'FP32' },
+      { name: 'softmax', axis: 3 },
+      { name: 'labelLookup', file: 'labels.txt' },
+    ])
+    const [reference] = Object.values(step['inputMap'] ?? {})
+    if (reference !== undefined && roll(2) === 0) step['inputMap'] = { input: reference }
   }),
   toStep('a step takes a Model for an Ensemble, or the other way round', (step) => {
     const { modelRef, ensembleRef } = step
+    if (step['builtin'] !== undefined) return
     delete step['ensembleRef']
     if (modelRef === undefined) step['modelRef'] = ensembleRef
     else runEnsemble(step, modelRef.name)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MaxBatchSize, ResourceInput, TENSORS } from '../model/model-serving.ts'
-import { cel, listMap, listSet, mapOf, oneOf, text } from '../schema/cel.ts'
+import { cel, listMap, listSet, mapOf, oneOf, oneOfThree, text } from '../schema/cel.ts'
 import {
   Datatype,
   dnsLabel,
@@ -12,7 +12,7 @@ import {
 } from '../schema/fields.ts'
 import { Constant, ParameterValue } from './constant.ts'
 import { EnsembleExpose } from './ensemble-expose.ts'
-import { CALLEE, STEP_CALL } from './step-call.ts'
+import { CALLEE, STEP_BUILTIN, STEP_CALL } from './step-call.ts'
 import { STEP_REPEAT } from './step-repeat.ts'
 
 const MAX_STEPS = 64
@@ -63,6 +63,7 @@ const tensorMap = (value: string, description: string) =>
 const EnsembleStepFields = z.strictObject({
   name: dnsLabel('Name of the step.'),
   ...CALLEE,
+  ...STEP_BUILTIN,
   inputMap: tensorMap(
     'Reference to the tensor that feeds the input.',
     "Input of the model -> reference to a tensor, in Triton's direction. A reference is an ensemble tensor (an input, or a value of some outputMap), else STEP.OUTPUT.",
@@ -106,14 +107,14 @@ const EnsembleStepFields = z.strictObject({
 })
 
 export const EnsembleStepSpec = cel(
-  oneOf(EnsembleStepFields, 'modelRef', 'ensembleRef'),
+  oneOfThree(EnsembleStepFields, 'modelRef', 'ensembleRef', 'builtin'),
   {
     rule: 'has(self.inputMap) || has(self.inputs) || has(self.firstOf) || has(self.forEach)',
     message: 'want inputMap, inputs, firstOf or forEach: a step reads something',
   },
   {
     rule: '!has(self.hedge) || has(self.modelRef)',
-    message: 'got it for an Ensemble, want it for the steps of that Ensemble',
+    message: 'got it for what is no Model, want it for a step with modelRef',
     field: 'hedge',
   },
 )

@@ -1,6 +1,6 @@
 import { STATUS_CODES, type StatusCode } from '@tutti/errors'
 import { z } from 'zod'
-import { listSet, mapOf, oneOf } from '../schema/cel.ts'
+import { listSet, mapOf, oneOf, text } from '../schema/cel.ts'
 import { duration, servedName, whole } from '../schema/fields.ts'
 import { Constant } from './constant.ts'
 
@@ -28,6 +28,22 @@ export const CALLEE = {
     .strictObject({ name: servedName('Served name (modelName) of the Ensemble.') })
     .optional()
     .describe('The Ensemble that the step runs.'),
+}
+
+/** The field by which a step names a built-in, in place of a Model or an Ensemble. */
+export const STEP_BUILTIN = {
+  builtin: z
+    .looseObject({
+      name: text({ min: 1, max: 64 }).describe('Name of the built-in.'),
+      model: servedName(
+        'Served name of the Model in whose directory the files are that options name. The step runs in its replicas.',
+      ).optional(),
+    })
+    .meta({ 'x-kubernetes-preserve-unknown-fields': true })
+    .optional()
+    .describe(
+      'The built-in that the step runs: its name, and its options beside it. docs/builtins.md lists them.',
+    ),
 }
 
 const Fallback = oneOf(

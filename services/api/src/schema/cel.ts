@@ -81,6 +81,27 @@ export function oneOf<
   })
 }
 
+/** Adds the rule that an object has exactly one of three members. */
+export function oneOfThree<
+  Names extends readonly [string, string, string],
+  T extends z.ZodType<Readonly<Partial<Record<Names[number], unknown>>>>,
+>(schema: T, ...names: Names): T {
+  const [a, b, c] = names
+  const pairs = [[a, b] as const, [a, c] as const, [b, c] as const]
+  const pair = pairs.map(
+    ([one, other]) => `${hasAll(one, other)} ? 'got ${one} and ${other}, want one of them'`,
+  )
+  return cel(schema, {
+    rule: `(${names.map((name) => hasAll(name)).join(' || ')}) && !(${pairs.map((both) => hasAll(...both)).join(' || ')})`,
+    message: `want one of ${a}, ${b} and ${c}`,
+    messageExpression: `${pair.join(' : ')} : 'got none of ${a}, ${b} and ${c}, want one of them'`,
+  })
+}
+
+function hasAll(...names: readonly string[]): string {
+  return names.map((name) => `has(self.${name})`).join(' && ')
+}
+
 /** Writes a pattern as a string literal of CEL, with its quotes. */
 export function celPattern(pattern: RegExp): string {
   return `'${pattern.source.replaceAll('\\', '\\\\')}'`

@@ -60,7 +60,7 @@ function loadGraph(
 async function openInstances({ source, builtin, options: o }: Loading): Promise<LoadedModel> {
   const { builtin: step, options } = builtin
   if (!isCodeBuiltin(step)) throw bug(`built-in ${step.name} has no code`)
-  const place = { directory: source.versionDirectory }
+  const place = { directories: [source.versionDirectory, source.modelDirectory] }
   const open = async (): Promise<CodeInstance> => {
     if (!runsOnThread(step.name)) {
       return { code: await openCode(step.name, options, place), close: async () => {} }

@@ -73,7 +73,7 @@ await t.test('labels come from a list or the lines of a file', async (t) => {
   }
   const input = [indexes([1], 0)]
   for (const [file, message] of [
-    ['none.txt', /^file none\.txt: ENOENT/],
+    ['none.txt', /^file none\.txt: it is not beside the model$/],
     ['latin.txt', /^file latin\.txt: no UTF-8$/],
   ] as const) {
     await t.rejects(run(t, { name: 'labelLookup', file }, input), {

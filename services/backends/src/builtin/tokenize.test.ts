@@ -138,7 +138,7 @@ except BaseException as error:
           datatype,
           ...(maxLength === undefined ? {} : { maxLength }),
         }
-        const code = await openTokenize(options, { directory })
+        const code = await openTokenize(options, { directories: [directory] })
         // Texts have characters that end lines of the report.
         const text = `${i} ${JSON.stringify(options)}`
         if (wanted.length === 1) {
@@ -154,7 +154,7 @@ except BaseException as error:
           [{ ...ids, name: 'ids' }],
           load,
         )
-        const back = await openDetokenize({ file, skipSpecialTokens }, { directory })
+        const back = await openDetokenize({ file, skipSpecialTokens }, { directories: [directory] })
         const [out] = await back.run(byName({ ...ids, name: 'ids' }))
         const made = decodeBytesTensor(out?.data ?? new Uint8Array()).map((bytes) =>
           Buffer.from(bytes).toString(),

@@ -189,7 +189,10 @@ await t.test(
       maxTextBytes: 65_536,
       datatype: 'INT64',
     }
-    const thread = await CodeThread.open({ name: 'tokenize', options, place: { directory } }, 300)
+    const thread = await CodeThread.open(
+      { name: 'tokenize', options, place: { directories: [directory] } },
+      300,
+    )
     t.teardown(() => thread.close())
     await t.rejects(thread.run(new Map([['texts', texts('texts', 'a'.repeat(60))]])), {
       reason: 'ENGINE_FAILED',

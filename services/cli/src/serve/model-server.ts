@@ -77,6 +77,7 @@ export async function openModelServer(
     places: { ...manifests, isNamespaced, identity: cloudIdentity },
     beyond: manifests?.beyond,
     replica: randomBytes(5).toString('hex'),
+    builtins: true,
     unpinned: (pin) => router.whenUnpinned(pin),
     routers: () => ({ executor: router.nested, ask: router.answer }),
     control: () => backend.control,

@@ -188,6 +188,23 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
   ...[
     { name: 'a', inputMap: { x: 'x' } },
     { ...step, ensembleRef: { name: 'e' } },
+    ...[
+      {},
+      { modelRef: { name: 'm' } },
+      { ensembleRef: { name: 'e' } },
+      { parameters: { p: 1 } },
+    ].map((more) => {
+      return { name: 'a', builtin: { name: 'cast' }, inputMap: { x: 'x' }, ...more }
+    }),
+    ...[
+      {},
+      { name: '' },
+      { name: 'cast', model: '' },
+      { name: 'cast', model: 'm', more: [{ x: 1 }] },
+    ].map((builtin) => {
+      return { name: 'a', builtin, inputMap: { x: 'x' } }
+    }),
+    { name: 'a', builtin: { name: 'cast' }, inputs: ['x'], hedge: { after: '5ms' } },
     { name: 'a', modelRef: { name: 'm' } },
     { name: 'a', ensembleRef: { name: 'e' }, inputs: ['x'], hedge: { after: '5ms' } },
     ...DURATIONS.map((after) => ({ ...step, timeout: after, hedge: { after } })),

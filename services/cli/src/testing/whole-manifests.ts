@@ -137,6 +137,17 @@ export const WHOLE: readonly Manifest[] = [
       },
       { name: 'b', ensembleRef: { name: 'f' }, inputs: ['a', 'a.o'], dependsOn: ['a'] },
       {
+        name: 'd',
+        builtin: {
+          name: 'tokenize',
+          model: 'm',
+          file: 'words.json',
+          special: true,
+          list: [1, 'x'],
+        },
+        inputMap: { text: 'x' },
+      },
+      {
         name: 'c',
         modelRef: { name: 'm' },
         firstOf: { i: ['a.o', 'b.o'] },

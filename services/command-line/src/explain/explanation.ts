@@ -105,7 +105,8 @@ export function explainPlan(
     const maker = plan.steps[tensor?.step ?? -1]
     if (maker === undefined) return find(own.inputs, name)
     const port = maker.outputs.find((output) => output.tensor === index)?.name ?? ''
-    const { datatype, shape } = find(metadataOf(models, maker.model).outputs, port)
+    const made = maker.builtin?.config ?? models(maker.model)
+    const { datatype, shape } = find(metadataOf(made, maker.model).outputs, port)
     return { name, datatype, shape }
   }
   const portOf = ({ name, tensor }: { readonly name: string; readonly tensor: number }) => ({
@@ -114,7 +115,7 @@ export function explainPlan(
   })
   const steps = plan.steps.map((step) => ({
     name: step.name,
-    model: step.model,
+    model: step.builtin?.config.name ?? step.model,
     version: step.version,
     stage: chains[step.index]?.length ?? 1,
     reads: step.inputs.flatMap(({ name, tensors }) =>
@@ -143,8 +144,7 @@ function describeOf(step: GraphStep | undefined): readonly string[] {
   return step === undefined ? [] : describeStep(step)
 }
 
-function metadataOf(models: (name: string) => ModelConfig | undefined, name: string) {
-  const config = models(name)
+function metadataOf(config: ModelConfig | undefined, name: string) {
   assert(config !== undefined, `the plan has model ${name}, which has no configuration`)
   return modelMetadata(config, [])
 }

@@ -20,7 +20,7 @@ export const StepDetail = z.object({
   model: z.string(),
   /** -1 is the latest. */
   version: z.number(),
-  state: z.enum(['ready', 'not ready', 'unknown']),
+  state: z.enum(['ready', 'not ready', 'unknown', 'built-in']),
   /** Model input -> ensemble tensor. */
   inputs: z.array(Port).readonly(),
   outputs: z.array(Port).readonly(),

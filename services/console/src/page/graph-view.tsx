@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import type { Graph, ModelDetail, StepDetail, Tensor } from '../api/model-detail.ts'
 import { type PlacedEdge, type PlacedNode, placeGraph, toPath } from './graph-layout.ts'
-import { linkTo } from './links.ts'
+import { hasPage, linkTo } from './links.ts'
 import { shapeOf } from './parts.tsx'
 import { formatMs, formatRate, type Rates } from './rates.ts'
 
@@ -148,7 +148,7 @@ function StepView(o: {
       )}
     </g>
   )
-  return step.state === 'unknown' ? box : <a href={linkTo(step.model)}>{box}</a>
+  return hasPage(step) ? <a href={linkTo(step.model)}>{box}</a> : box
 }
 
 function figuresOf(now: Rates | undefined): string {

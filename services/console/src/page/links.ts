@@ -1,5 +1,7 @@
 const MODEL_PATH = '#/models/'
 
+import type { StepDetail } from '../api/model-detail.ts'
+
 /** Makes the address at which the page shows a model. */
 export function linkTo(model: string): string {
   return `${MODEL_PATH}${encodeURIComponent(model)}`
@@ -16,4 +18,9 @@ function decode(text: string): string {
   } catch {
     return text
   }
+}
+
+/** Tells whether the model of a step has a page: a built-in has none, nor has a model that is not known. */
+export function hasPage({ state }: Pick<StepDetail, 'state'>): boolean {
+  return state === 'ready' || state === 'not ready'
 }

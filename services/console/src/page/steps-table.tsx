@@ -1,5 +1,5 @@
 import type { StepDetail } from '../api/model-detail.ts'
-import { linkTo } from './links.ts'
+import { hasPage, linkTo } from './links.ts'
 import { NumberHeads, State } from './parts.tsx'
 import { formatMs, formatRate, type Rates } from './rates.ts'
 
@@ -31,11 +31,7 @@ export function StepsTable({ steps, rates }: StepsTableProps) {
                   {step.call.length > 0 && <div class="note">{step.call.join(', ')}</div>}
                 </th>
                 <td>
-                  {step.state === 'unknown' ? (
-                    step.model
-                  ) : (
-                    <a href={linkTo(step.model)}>{step.model}</a>
-                  )}
+                  {hasPage(step) ? <a href={linkTo(step.model)}>{step.model}</a> : step.model}
                 </td>
                 <td>
                   <State state={step.state === 'ready' ? 'READY' : step.state} />

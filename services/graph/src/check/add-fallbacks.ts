@@ -1,6 +1,6 @@
 import type { ModelConfig } from '@tutti/model-config'
-import { fallbackOf } from '../call-rules.ts'
-import type { Graph } from '../graph.ts'
+import { type Callee, fallbackOf } from '../call-rules.ts'
+import type { Graph, GraphStep } from '../graph.ts'
 import type { ConfigOfStep } from './find-tensor-faults.ts'
 
 /** A graph whose further steps are the fallbacks of the others. */
@@ -20,18 +20,20 @@ export function addFallbacks(graph: Graph, configOf: ConfigOfStep): GraphWithFal
   for (const [index, step] of graph.steps.entries()) {
     const fallback = fallbackOf(step.call ?? {})
     if (fallback === undefined || configOf(step) === undefined) continue
-    const { model, version } = fallback
     stepOf.push(index)
-    steps.push({ ...step, model, version })
+    steps.push(withCallee(step, fallback))
   }
   return { graph: { ...graph, steps }, stepOf }
 }
 
 /** Finds the configuration of a step's fallback; undefined if it has none, or it is not known. */
-export function fallbackConfig(
-  step: Graph['steps'][number],
-  configOf: ConfigOfStep,
-): ModelConfig | undefined {
+export function fallbackConfig(step: GraphStep, configOf: ConfigOfStep): ModelConfig | undefined {
   const fallback = fallbackOf(step.call ?? {})
-  return fallback && configOf({ ...step, model: fallback.model, version: fallback.version })
+  return fallback && configOf(withCallee(step, fallback))
+}
+
+/** Lets a step run another model, and no built-in. */
+function withCallee(step: GraphStep, { model, version }: Callee): GraphStep {
+  const { builtin: _, ...rest } = step
+  return { ...rest, model, version }
 }

@@ -1,3 +1,4 @@
+import type { BuiltinFault } from '@tutti/builtins'
 import type { ModelConfig } from '@tutti/model-config'
 import { formatShape, fromConfigDatatype } from '@tutti/tensor'
 import type { ConditionFault, Place } from './condition-fault.ts'
@@ -80,6 +81,24 @@ export function describeTensors(
   const message = `'${model.name}' ${verb} ${show(fault.next)}, ${first} is ${show(fault.first)}`
   return { reason, path, message }
 }
+
+/** Says to its author what is wrong with the built-in of a step, its options or what feeds it. */
+export function describeBuiltin(
+  { path: at, got, want }: BuiltinFault,
+  step: number,
+  words: Words,
+): Problem {
+  const input = at.startsWith(OF_INPUT) ? at.slice(OF_INPUT.length) : undefined
+  const field = at === '' ? 'builtin' : `builtin.${at}`
+  const message = `got ${got}, want ${want}`
+  if (input === undefined) {
+    return { reason: 'BuiltinInvalid', path: `${words.step(step)}.${field}`, message }
+  }
+  const path = words.tensor({ step, side: 'input', name: input })
+  return { reason: 'BuiltinInvalid', path, message: `the input '${input}': ${message}` }
+}
+
+const OF_INPUT = 'inputs.'
 
 /** Says to its author what is wrong with a condition, a constant or an absent tensor. */
 export function describeCondition(

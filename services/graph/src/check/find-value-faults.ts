@@ -72,10 +72,15 @@ const OF_REQUESTS = new Set([
 
 /** Finds parameters of a step that would have no effect. */
 export function* parameterFaults(
-  { parameters = {} }: GraphStep,
+  { parameters, builtin }: GraphStep,
   step: number,
 ): Generator<ConditionFault> {
-  for (const name of Object.keys(parameters)) {
+  if (parameters !== undefined && builtin !== undefined) {
+    const got = 'them for a built-in, which reads none'
+    const want = 'them at a Model or an Ensemble'
+    yield { reason: 'InvalidSpec', at: { step, field: 'parameters' }, got, want }
+  }
+  for (const name of Object.keys(parameters ?? {})) {
     if (!OF_REQUESTS.has(name) && !name.startsWith('triton_')) continue
     const at = { step, field: `parameters[${name}]` }
     const got = 'a parameter that only a request can have'

@@ -20,6 +20,7 @@ export const ACCEPTED_REASONS = {
   DecoupledInvalid: 'responses of decoupled models cannot be brought together',
   CallInvalid: 'a step has a rule for its call that its model cannot have',
   ConditionInvalid: 'a condition cannot be evaluated, or something waits for what is never absent',
+  BuiltinInvalid: 'a step has a built-in, an option or an input of it that does not fit',
   RepeatInvalid: 'a step cannot run for each item, or in a loop, as it says',
   SchemaPending: 'a model’s signature is not known yet',
 } as const satisfies Record<string, string>

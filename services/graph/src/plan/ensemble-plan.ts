@@ -56,12 +56,21 @@ export interface PlanStepConstant {
   readonly isRow: boolean
 }
 
+/** A built-in with its inputs and outputs. */
+export interface PlanBuiltin {
+  /** Text that requests carry (`toStepText`). */
+  readonly text: string
+  readonly config: ModelConfig
+}
+
 export interface PlanStep {
   /** Index of the step in the graph. */
   readonly index: number
   /** Unique name of the step. */
   readonly name: string
   readonly model: string
+  /** The built-in that runs in place of the model; undefined for none. */
+  readonly builtin: PlanBuiltin | undefined
   /** -1 is the latest READY version. */
   readonly version: number
   /** True if the model batches. */

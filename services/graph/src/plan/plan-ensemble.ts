@@ -1,3 +1,4 @@
+import { toStepText } from '@tutti/builtins'
 import { assert, ServeError } from '@tutti/errors'
 import {
   isDecoupled,
@@ -24,6 +25,7 @@ import { validateGraph } from '../check/validate-graph.ts'
 import { compileCondition } from '../conditions.ts'
 import { type Graph, type GraphStep, readsOf, type TensorSource, tensorsOf } from '../graph.ts'
 import { signatureOf } from '../step-signature.ts'
+import { typeBuiltins } from '../type-builtins.ts'
 import {
   type ComposingModels,
   type LookupModel,
@@ -63,7 +65,7 @@ export function planEnsemble(o: {
   const table = new TensorTable(config, graph)
   const constants = new ConstantTable()
   const drafts = graph.steps.map((step, index) => ({
-    ...draftStep(step, index, { config, configOf, table, constants }),
+    ...draftStep(step, index, { config, configOf, modelOf, table, constants }),
     when: conditionOf(graph, step, definitions),
     forEach: step.forEach && planForEach(step.forEach),
     loop: step.loop && planLoop(step, { graph, definitions, model: modelOf(step) }),
@@ -120,7 +122,13 @@ function planOutputs(
  * @throws ServeError ENSEMBLE_INVALID
  */
 function checkSteps(config: ModelConfig, graph: Graph, models: ComposingModels) {
-  const modelOf = (step: GraphStep) => models.configOf(step)
+  const { configOf: modelOf, faultsOf } = typeBuiltins({ config, graph, modelOf: models.configOf })
+  for (const step of graph.steps) {
+    const [wrong] = faultsOf(step)
+    if (wrong === undefined) continue
+    const text = `in ensemble ${config.name}, step '${step.name}', builtin.${wrong.path}: got ${wrong.got}, want ${wrong.want}`
+    throw invalid(config, text)
+  }
   const configOf = (step: GraphStep) => signatureOf(step, modelOf(step))
   const whole = addFallbacks(graph, modelOf).graph
   const { definitions, faults } = findTensorFaults({ config, graph: whole, configOf })
@@ -178,13 +186,16 @@ function draftStep(
   o: {
     readonly config: ModelConfig
     readonly configOf: ConfigOfStep
+    readonly modelOf: ConfigOfStep
     readonly table: TensorTable
     readonly constants: ConstantTable
   },
 ): Omit<PlanStep, 'label' | 'index' | 'when' | 'forEach' | 'loop' | 'optionalOutputs'> {
-  const { config, configOf, table, constants } = o
+  const { config, configOf, modelOf, table, constants } = o
   const model = configOf(step)
-  assert(model !== undefined, `model ${step.model} was not looked up`)
+  const called = modelOf(step)
+  const isKnown = model !== undefined && called !== undefined
+  assert(isKnown, `model ${step.model} was not looked up`)
   const isBatched = model.max_batch_size > 0
   const inputs: PlanStepInput[] = []
   const fixed: PlanStepConstant[] = []
@@ -223,6 +234,7 @@ function draftStep(
     reads: [...new Set(readsOf(step).map((tensor) => table.indexOf(tensor)))],
     outputNames: step.outputs.map(({ name }) => name),
     dependsOn: step.after,
+    builtin: step.builtin && { text: toStepText(called), config: called },
     call: step.call ?? NO_RULES,
   }
 }

@@ -40,11 +40,15 @@ export class ManifestWords implements Words {
     const step = this.#resolved.spec.steps[index]
     const callee = this.#isFallback ? step?.onError?.fallback : step
     const ref = callee?.modelRef === undefined ? 'ensembleRef' : 'modelRef'
-    return `${this.step(index)}.${ref}`
+    return `${this.step(index)}.${this.#builtin(index) === undefined ? ref : 'builtin'}`
   }
 
   modelName(index: number): string {
-    return `${this.model(index)}.name`
+    return `${this.model(index)}.${this.#builtin(index) === undefined ? 'name' : 'model'}`
+  }
+
+  #builtin(index: number) {
+    return this.#isFallback ? undefined : this.#resolved.spec.steps[index]?.builtin
   }
 
   version(index: number): string {

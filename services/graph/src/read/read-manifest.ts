@@ -1,14 +1,23 @@
-import { type EnsembleManifest, type EnsembleSpec, modelNameOf, toMilliseconds } from '@tutti/api'
+import {
+  type EnsembleManifest,
+  type EnsembleSpec,
+  type EnsembleStepSpec,
+  modelNameOf,
+  toMilliseconds,
+} from '@tutti/api'
+import { parseBuiltin } from '@tutti/builtins'
 import { type ModelConfig, parseJsonConfig } from '@tutti/model-config'
 import { DATATYPES } from '@tutti/tensor'
 import { describeStructure } from '../check/describe-faults.ts'
 import type { Doubts } from '../check/doubts.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
+import type { ConfigOfStep } from '../check/find-tensor-faults.ts'
 import { type Problem, toRefusal } from '../check/problem.ts'
 import type { Words } from '../check/words.ts'
-import type { Graph, GraphStep, OutputSource } from '../graph.ts'
+import { BuiltinOptions, type Graph, type GraphStep, type OutputSource } from '../graph.ts'
 import { printScheduling } from '../print-scheduling.ts'
 import { signatureOf } from '../step-signature.ts'
+import { typeBuiltins } from '../type-builtins.ts'
 import { type KnownSource, type Report, sourceKeyOf, stepPath } from './ensemble-references.ts'
 import { ManifestWords } from './manifest-words.ts'
 import { nameTensors, type TensorNames } from './name-tensors.ts'
@@ -52,7 +61,7 @@ export function readManifest(
   const resolved = resolveReferences(spec, findModel, report)
   const names = nameTensors(resolved, report)
   const graph = toGraph(resolved, names)
-  const config = parseJsonConfig({
+  const known = {
     name: modelNameOf(manifest),
     platform: 'ensemble',
     max_batch_size: spec.maxBatchSize ?? 0,
@@ -62,8 +71,14 @@ export function readManifest(
       dims: shape,
       optional: optional ?? false,
     })),
-    output: spec.outputs.map(({ name }, i) => ({ name, ...inferOutput(resolved, i, findModel) })),
-  })
+  }
+  const modelOf: ConfigOfStep = ({ model }) => findModel(model)
+  const { configOf } = typeBuiltins({ config: parseJsonConfig(known), graph, modelOf })
+  const output = spec.outputs.map(({ name }, i) => ({
+    name,
+    ...inferOutput(resolved, i, (step) => signatureOf(step, configOf(step)), graph),
+  }))
+  const config = parseJsonConfig({ ...known, output })
   const { meant, partial } = resolved
   return {
     config: { ...config, ensemble_scheduling: printScheduling(graph) },
@@ -111,6 +126,7 @@ function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
       return {
         name: step.name,
         model: modelOfStep(step),
+        ...(step.builtin !== undefined && { builtin: readBuiltin(step.builtin) }),
         version: step.modelRef?.version ?? -1,
         inputs: [...(inputs[index] ?? [])].map(([name, { from }]) => ({ name, from })),
         ...(read.tensors.size > 0 && {
@@ -133,6 +149,15 @@ function toGraph(resolved: ResolvedSpec, names: TensorNames): Graph {
     ...(timeout !== undefined && { timeoutMs: toMilliseconds(timeout) }),
     ...(maxInFlightRequests !== undefined && { maxInFlightRequests }),
   }
+}
+
+/** Separates the options of a built-in from its name, and adds their defaults. What cannot be read stays for the checker. */
+function readBuiltin(
+  written: NonNullable<EnsembleStepSpec['builtin']>,
+): NonNullable<GraphStep['builtin']> {
+  const { name, model: _, ...given } = written
+  const { step } = parseBuiltin({ ...given, name })
+  return { name, options: BuiltinOptions.parse(step?.options ?? given) }
 }
 
 function defaultsOf({ inputs }: EnsembleSpec): Pick<Graph, 'defaults'> {
@@ -171,23 +196,33 @@ function unusedOutputs({ spec, declared }: ResolvedSpec, names: TensorNames): re
 }
 
 /** Infers the type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
-function inferOutput({ spec, outputs }: ResolvedSpec, index: number, findModel: FindModel) {
+function inferOutput(
+  { spec, outputs }: ResolvedSpec,
+  index: number,
+  configOf: ConfigOfStep,
+  graph: Graph,
+) {
   const source = outputs[index]?.reads[0]?.source
   const input = source?.kind === 'input' && spec.inputs.find(({ name }) => name === source.name)
   const { datatype, shape } = { ...input, ...spec.outputs[index] }
   if (datatype !== undefined) return { data_type: DATATYPES[datatype].config, dims: shape }
-  return source?.kind === 'made' ? madeType(spec, source, findModel) : undefined
+  return source?.kind === 'made' ? madeType(spec, source, configOf, graph) : undefined
 }
 
 /** Returns the type of a made tensor. An ensemble without batches gives out the batch dimension of a model that has one. */
 function madeType(
-  spec: EnsembleSpec,
+  { maxBatchSize = 0 }: EnsembleSpec,
   { step: index, output }: Extract<KnownSource, { kind: 'made' }>,
-  findModel: FindModel,
+  configOf: ConfigOfStep,
+  { steps }: Graph,
 ) {
-  const step = spec.steps[index]
-  const config = step && signatureOf(readRepeat(step, NO_CONTROLS), findModel(modelOfStep(step)))
+  const step = steps[index]
+  const config = step && configOf(step)
   const made = config?.output.find(({ name }) => name === output)
-  const isUnbatched = (spec.maxBatchSize ?? 0) === 0 && (config?.max_batch_size ?? 0) > 0
-  return made && { data_type: made.data_type, dims: isUnbatched ? [-1, ...made.dims] : made.dims }
+  if (config === undefined || made === undefined) return undefined
+  const { data_type, dims } = made
+  if (maxBatchSize === 0)
+    return { data_type, dims: config.max_batch_size > 0 ? [-1, ...dims] : dims }
+  // A built-in sees the batch dimension as one of its own.
+  return { data_type, dims: step?.builtin === undefined ? dims : dims.slice(1) }
 }

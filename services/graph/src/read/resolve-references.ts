@@ -1,4 +1,5 @@
 import type { EnsembleSpec, Constant as ManifestConstant } from '@tutti/api'
+import { BUILTIN_HOST, findBuiltin } from '@tutti/builtins'
 import type { ModelConfig } from '@tutti/model-config'
 import { hintOf } from '../check/problem.ts'
 import type { Constant } from '../constant.ts'
@@ -54,15 +55,17 @@ export function stepReads(
   return [...fed, ...(controls[step]?.tensors.values() ?? [])]
 }
 
-/** The Model or Ensemble that a step, or its fallback, runs, as it is written. */
+/** The Model, Ensemble or built-in that a step, or its fallback, runs, as it is written. */
 interface WrittenCallee {
   readonly modelRef?: { readonly name: string } | undefined
   readonly ensembleRef?: { readonly name: string } | undefined
+  readonly builtin?: { readonly name: string; readonly model?: string | undefined } | undefined
 }
 
-/** Returns the served name of the Model or Ensemble that a step runs. */
-export function modelOfStep({ modelRef, ensembleRef }: WrittenCallee): string {
-  return modelRef?.name ?? ensembleRef?.name ?? ''
+/** Returns the served name of the Model or Ensemble that a step runs; for a built-in, of what hosts it. */
+export function modelOfStep({ modelRef, ensembleRef, builtin }: WrittenCallee): string {
+  const host = builtin && (builtin.model ?? BUILTIN_HOST)
+  return modelRef?.name ?? ensembleRef?.name ?? host ?? ''
 }
 
 /** Returns the served names of the Models or Ensembles that a step may call: its own, and that of its fallback. */
@@ -72,7 +75,8 @@ export function modelsOfStep(
   },
 ): readonly string[] {
   const { fallback } = step.onError ?? {}
-  return [modelOfStep(step), ...(fallback === undefined ? [] : [modelOfStep(fallback)])]
+  const all = [modelOfStep(step), ...(fallback === undefined ? [] : [modelOfStep(fallback)])]
+  return all.filter((name) => name !== BUILTIN_HOST)
 }
 
 /**
@@ -280,6 +284,13 @@ function namesOf(
   path: string,
 ): readonly string[] | undefined {
   const step = spec.steps[index]
+  if (step?.builtin !== undefined) {
+    const builtin = findBuiltin(step.builtin.name)
+    // Its signature follows from what feeds it, which is what is looked for.
+    const named = builtin && Object.keys(side === 'input' ? builtin.inputs : builtin.outputs)
+    // Such as `input0, input1, …`, where there may be any number.
+    return named?.flatMap((names) => names.split(', '))
+  }
   const name = step === undefined ? '' : modelOfStep(step)
   const config = findModel(name)
   if (config !== undefined) return config[side].map((tensor) => tensor.name)

@@ -1,6 +1,6 @@
 import { ENGINES } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
-import type { EnsemblePlan } from '../plan/ensemble-plan.ts'
+import type { EnsemblePlan, PlanStep } from '../plan/ensemble-plan.ts'
 import type { RunAction } from './ensemble-run.ts'
 import { release } from './iteration.ts'
 import type { Iteration, StepExecution } from './run-state.ts'
@@ -21,7 +21,7 @@ export function endOf(
 ): ServeError {
   const place = execution && {
     step: execution.step.name,
-    model: execution.step.model,
+    model: nameOf(execution.step),
     // The error of a later attempt says so itself.
     attempt: '1',
   }
@@ -29,7 +29,7 @@ export function endOf(
   return named.withPrefix(`in ensemble '${ensemble}', `).withDetails({ ensemble, ...place })
 }
 
-/** Says behind the text what clients, which do not show details, could not tell: which step failed, and which one made what a step refuses. */
+/** Says in the text what clients, which do not show details, could not tell: which step failed, and which one made what a step refuses. */
 function nameStep(
   { tensors, steps }: Pick<EnsemblePlan, 'tensors' | 'steps'>,
   error: ServeError,
@@ -37,8 +37,19 @@ function nameStep(
 ): ServeError {
   // An ensemble within has said it.
   if (error.details.step !== undefined) return error
+  // An item or an iteration has said it too.
+  const isTold = step.builtin === undefined || error.details.item !== undefined
+  const own = isTold ? error : error.withPrefix(`step '${step.name}': `)
+  return nameMaker({ tensors, steps }, own, step)
+}
+
+function nameMaker(
+  { tensors, steps }: Pick<EnsemblePlan, 'tensors' | 'steps'>,
+  error: ServeError,
+  step: PlanStep,
+): ServeError {
   if (ENGINE_TEXTS.some((text) => error.message.startsWith(text))) {
-    return error.withSuffix(` (step '${step.name}', model '${step.model}')`)
+    return error.withSuffix(` (step '${step.name}', model '${nameOf(step)}')`)
   }
   const { field } = error.details
   const refused = step.inputs.find(({ name }) => name === field)
@@ -48,6 +59,11 @@ function nameStep(
   const made = maker?.outputs.find((output) => output.tensor === tensor)
   if (maker === undefined || made === undefined) return error
   return error.withSuffix(` (output '${made.name}' of step '${maker.name}')`)
+}
+
+/** Returns the name of what a step runs. */
+function nameOf({ model, builtin }: PlanStep): string {
+  return builtin?.config.name ?? model
 }
 
 /** Releases all tensors that an iteration still holds when its run fails. */
@@ -69,5 +85,5 @@ export function unexpectedResponse({ step, responses }: StepExecution, index: nu
     index === responses
       ? 'got a second response, want one because the model is not decoupled'
       : `got response ${index}, want response ${responses}`
-  return new ServeError('RESPONSE_INVALID', `model '${step.model}': ${problem}`)
+  return new ServeError('RESPONSE_INVALID', `model '${nameOf(step)}': ${problem}`)
 }

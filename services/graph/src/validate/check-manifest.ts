@@ -1,9 +1,15 @@
 import { type EnsembleManifest, modelNameOf, nameConflict } from '@tutti/api'
+import { BUILTIN_HOST } from '@tutti/builtins'
 import { assert, ServeError } from '@tutti/errors'
 import { isEnsembleConfig, type ModelConfig } from '@tutti/model-config'
 import { type Callee, fallbackOf } from '../call-rules.ts'
 import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
-import { describeCondition, describeStructure, describeTensors } from '../check/describe-faults.ts'
+import {
+  describeBuiltin,
+  describeCondition,
+  describeStructure,
+  describeTensors,
+} from '../check/describe-faults.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
 import { findConditionFaults } from '../check/find-condition-faults.ts'
 import { findRepeatFaults } from '../check/find-repeat-faults.ts'
@@ -16,6 +22,7 @@ import { completeEnsembleConfig, planEnsemble } from '../plan/plan-ensemble.ts'
 import { type ManifestReading, readManifest } from '../read/read-manifest.ts'
 import { modelsOfStep } from '../read/resolve-references.ts'
 import { signatureOf } from '../step-signature.ts'
+import { typeBuiltins } from '../type-builtins.ts'
 import { type EnsembleWorld, type FoundModels, findModels, type KnownModel } from './find-models.ts'
 
 /** The result of an Ensemble's check. */
@@ -81,7 +88,9 @@ function withPromises(graph: Graph, known: FoundModels['known']): Graph {
   const steps = graph.steps.map((step): GraphStep => {
     const { call, model } = step
     if (call?.retry === undefined && call?.hedge === undefined) return step
-    const mayRunTwice = call.mayRunTwice ?? known.get(model)?.mayRunTwice === true
+    // A built-in keeps nothing.
+    const promised = step.builtin !== undefined || known.get(model)?.mayRunTwice === true
+    const mayRunTwice = call.mayRunTwice ?? promised
     return { ...step, call: { ...call, mayRunTwice } }
   })
   return { ...graph, steps }
@@ -98,7 +107,11 @@ function* findProblems(
   { world, models, reading }: Looked,
 ): Generator<Problem> {
   const { config, graph, words, fallbackWords, doubts } = reading
-  const modelOf: ConfigOfStep = ({ model }) => models.known.get(model)?.config
+  const { configOf: modelOf, faultsOf } = typeBuiltins({
+    config,
+    graph,
+    modelOf: ({ model }) => models.known.get(model)?.config,
+  })
   const configOf: ConfigOfStep = (step) => signatureOf(step, modelOf(step))
   const holder = world.holder?.(config.name)
   if (holder !== undefined) {
@@ -109,6 +122,9 @@ function* findProblems(
   yield* reading.problems.filter(({ reason }) => reason !== 'SchemaPending')
   for (const fault of findStructureFaults(config, graph, doubts)) {
     yield describeStructure(fault, words)
+  }
+  for (const [index, step] of graph.steps.entries()) {
+    for (const fault of faultsOf(step)) yield describeBuiltin(fault, index, words)
   }
   yield* stepProblems(manifest, { models, reading, configOf })
   const whole = addFallbacks(graph, modelOf)
@@ -143,7 +159,9 @@ function* stepProblems(
   const { graph, words, fallbackWords } = reading
   for (const [index, step] of graph.steps.entries()) {
     const written = spec.steps[index]
-    yield* calleeProblems(models, step, { index, words, written })
+    if (step.model !== BUILTIN_HOST) {
+      yield* calleeProblems(models, step, { index, words, written })
+    }
     const fallback = fallbackOf(step.call ?? {})
     if (fallback !== undefined) {
       const place = { index, words: fallbackWords, written: written?.onError?.fallback }

@@ -85,6 +85,12 @@ class NodeBuilder {
     ensemble: Stored<EnsembleObject>,
     above: ReadonlySet<string>,
   ): StatusNode {
+    const { builtin } = step
+    if (builtin !== undefined && builtin.model === undefined) {
+      // Which pods run it is the Router's business.
+      const told = toldByEnsemble(ensemble, step.name)
+      return { kind: 'Built-in', name: builtin.name, step: step.name, children: [], ...told }
+    }
     const served = modelOfStep(step)
     const { models, ensembles } = this.#state
     const model = models?.find((one) => modelNameOf(one) === served)

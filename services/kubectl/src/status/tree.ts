@@ -15,7 +15,7 @@ export type NodeState = z.infer<typeof NodeState>
 
 /** A resource or a pod, with the nodes below it: steps of an Ensemble, pods of a Model or Router. */
 export const StatusNode = z.object({
-  kind: z.enum(['Ensemble', 'Model', 'Router', 'Pod']),
+  kind: z.enum(['Ensemble', 'Model', 'Built-in', 'Router', 'Pod']),
   name: z.string(),
   step: z.string().exactOptional().meta({
     description: 'Of the Ensemble above, which runs this.',

@@ -187,7 +187,8 @@ const HAS_CALLERS = 8
 const IS_DECOUPLED = 16
 const HAS_RESPONSE_BYTES = 32
 const HAS_DONE = 64
-const OFFER_FLAGS = 2 * HAS_DONE - 1
+const HAS_BUILTIN = 128
+const OFFER_FLAGS = 2 * HAS_BUILTIN - 1
 
 /** Returns the flags of an offer's prefix, which name the optional fields that it carries. */
 function offerFlags({ envelope, responseBytes, done }: OfferBody): number {
@@ -198,7 +199,8 @@ function offerFlags({ envelope, responseBytes, done }: OfferBody): number {
     (envelope.callers === undefined ? 0 : HAS_CALLERS) |
     (envelope.isDecoupled === undefined ? 0 : IS_DECOUPLED) |
     (responseBytes === undefined ? 0 : HAS_RESPONSE_BYTES) |
-    (done === undefined ? 0 : HAS_DONE)
+    (done === undefined ? 0 : HAS_DONE) |
+    (envelope.builtin === undefined ? 0 : HAS_BUILTIN)
   )
 }
 
@@ -219,6 +221,7 @@ function writeOffer(offer: OfferBody): void {
   if (envelope.traceparent !== undefined) writer.text(envelope.traceparent)
   if (envelope.tracestate !== undefined) writer.text(envelope.tracestate)
   if (envelope.callers !== undefined) writer.list(envelope.callers, CALLERS_LIMIT, writeName)
+  if (envelope.builtin !== undefined) writer.text(envelope.builtin)
   writeContext(writer, envelope.context)
   writer.list(envelope.requestedOutputs, MESSAGE_BOUNDS.outputs, writeName)
   writeTensors(writer, envelope.inputs, parts)
@@ -258,7 +261,10 @@ function readName(reader: MemberMessageReader): string {
 function readOptional(
   reader: MemberMessageReader,
   flags: number,
-): Pick<Envelope, 'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled'> {
+): Pick<
+  Envelope,
+  'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled' | 'builtin'
+> {
   return {
     ...((flags & HAS_REMAINING) !== 0 && {
       remainingMs: reader.finite('envelope.remainingMs', Number.MIN_SAFE_INTEGER),
@@ -269,6 +275,7 @@ function readOptional(
       callers: reader.list('envelope.callers', CALLERS_LIMIT, readName),
     }),
     ...((flags & IS_DECOUPLED) !== 0 && { isDecoupled: true as const }),
+    ...((flags & HAS_BUILTIN) !== 0 && { builtin: reader.text('envelope.builtin') }),
   }
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ServedModel, ServedVersion } from '@tutti/api'
+import { BUILTIN_HOST } from '@tutti/builtins'
 import type { Logger } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
 import { type CatalogModel, lostVersion } from '../catalog/catalog.ts'
@@ -57,7 +58,7 @@ export class Acceptance {
   filter(replica: string, models: readonly ServedModel[]): readonly ServedModel[] {
     const accepted = this.#accepted.models
     return filterReady(
-      models.filter(({ name }) => accepted.has(name)),
+      models.filter(({ name }) => accepted.has(name) || name === BUILTIN_HOST),
       (model, served) => this.#mayUse(replica, model, served, accepted.get(model.name) ?? []),
     )
   }
@@ -91,6 +92,8 @@ export class Acceptance {
     served: ServedVersion,
     revisions: readonly AcceptedModelRevision[],
   ): boolean {
+    // Built-ins are the same whoever runs them, and nobody accepts them by name.
+    if (model === BUILTIN_HOST) return true
     // A revision is one configuration. Should two differ, the newest is right, so that requests never meet both.
     const naming = revisions.findLast((one) => names(one, served))
     if (naming === undefined) return false

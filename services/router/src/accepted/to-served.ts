@@ -1,4 +1,5 @@
 import type { ServedByRouter } from '@tutti/api'
+import { BUILTIN_HOST } from '@tutti/builtins'
 import { calleesOf } from '@tutti/graph'
 import {
   type Catalog,
@@ -32,7 +33,7 @@ export function toServed(catalog: Catalog, accepted: AcceptedSet): ServedInside 
 }
 
 function toServedModel(entry: CatalogModel | CatalogEnsemble): ServedByRouter['models'] {
-  if (entry.kind !== 'model') return []
+  if (entry.kind !== 'model' || entry.name === BUILTIN_HOST) return []
   const versions = entry.versions.flatMap(({ version, revisions }) =>
     revisions.length === 0 ? [] : [{ version, revisions: revisions.map((one) => one.revision) }],
   )
@@ -69,6 +70,7 @@ function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsemble
     const { entry: found, config } = lookupStep(catalog, callee)
     // The models within that ensemble are checked when this check is made for it.
     if (found.kind === 'ensemble') return true
+    if (model === BUILTIN_HOST) return found.versions.some(({ state }) => state === 'READY')
     const before = checkedWith.get(model)
     return before !== undefined && signatureKey(config) === signatureKey(before)
   })

@@ -66,11 +66,10 @@ class FallbackCall implements ResponseSink {
     }
     let fallback: ModelCall
     try {
-      fallback = {
-        ...call,
-        target: lookupStep(target.catalog, this.#fallback),
-        isFallback: true,
-      }
+      // The fallback of a built-in is a model.
+      const { builtin: _, ...request } = call.request
+      const other = lookupStep(target.catalog, this.#fallback)
+      fallback = { ...call, request, target: other, isFallback: true }
     } catch (thrown) {
       return last.fail(ServeError.from(thrown), 'no')
     }

@@ -1,5 +1,5 @@
 import { type PinnedVersion } from '@tutti/api'
-import { modelsOf } from '@tutti/graph'
+import { calledNamesOf } from '@tutti/graph'
 import type { CatalogVersion, ResolvedEntry } from '../catalog/catalog.ts'
 
 /** A catalog entry, and how many requests in flight were admitted under it. */
@@ -43,7 +43,7 @@ function uses({ entry, version, catalog }: ResolvedEntry, pin: PinnedVersion): b
   for (const name of reached) {
     const found = catalog.models.get(name)
     if (found?.kind !== 'ensemble' || found.plan === undefined) continue
-    for (const further of modelsOf(found.plan.graph)) reached.add(further)
+    for (const further of calledNamesOf(found.plan.graph)) reached.add(further)
   }
   const offered = catalog.models.get(pin.model)?.versions ?? []
   return reached.has(pin.model) && offered.some((one) => isPin(one, pin))

@@ -1,5 +1,16 @@
-import { modelsOf, orderEnsembles } from '@tutti/graph'
-import type { CatalogEnsemble, CatalogEntries } from './catalog.ts'
+import {
+  BUILTIN_HOST,
+  BUILTIN_HOST_CONFIG,
+  BUILTIN_HOST_VERSION,
+  BUILTIN_REVISION,
+} from '@tutti/builtins'
+import { calledNamesOf, orderEnsembles } from '@tutti/graph'
+import {
+  type CatalogEnsemble,
+  type CatalogEntries,
+  type CatalogModel,
+  lostVersion,
+} from './catalog.ts'
 import {
   type Before,
   invalidEnsemble,
@@ -10,6 +21,18 @@ import {
 import type { EnsembleDefinition, EnsembleSource } from './ensemble-source.ts'
 import { remembered } from './remembered.ts'
 
+/** The model of built-ins while no replica describes it: it may come at any time, and what it is is known. */
+const LOST_BUILTINS: CatalogModel = {
+  kind: 'model',
+  name: BUILTIN_HOST,
+  config: BUILTIN_HOST_CONFIG,
+  labels: {},
+  versions: [
+    lostVersion(BUILTIN_HOST, { version: BUILTIN_HOST_VERSION, revision: BUILTIN_REVISION }),
+  ],
+  reason: '',
+}
+
 /** Adds the ensembles to entries that already have the models. An ensemble comes after the ensembles that it is composed of. */
 export function addEnsembles(
   entries: CatalogEntries,
@@ -18,6 +41,7 @@ export function addEnsembles(
 ): void {
   const ordered = orderSources(sources)
   const { order, byName } = ordered
+  if (ordered.useBuiltins && !entries.has(BUILTIN_HOST)) entries.set(BUILTIN_HOST, LOST_BUILTINS)
   const open = new Set(byName.keys())
   const add = (name: string): void => {
     const source = byName.get(name)
@@ -69,7 +93,7 @@ function wantedOf(
 
 function composingOf({ definition, served }: Wanted): readonly string[] {
   const definitions = [definition, served?.definition].flatMap((one) => one ?? [])
-  return [...new Set(definitions.flatMap(({ graph }) => modelsOf(graph)))]
+  return [...new Set(definitions.flatMap(({ graph }) => calledNamesOf(graph)))]
 }
 
 function toEntry(entries: CatalogEntries, wanted: Wanted, o: Before): CatalogEnsemble {
@@ -100,6 +124,8 @@ type Ordered = ReturnType<typeof orderEnsembles> & {
   readonly byName: ReadonlyMap<string, EnsembleSource>
   /** The ensembles that may be planned. */
   readonly usable: ReadonlyMap<string, EnsembleDefinition>
+  /** True if one of them has a step for which a replica with built-ins is needed. */
+  readonly useBuiltins: boolean
 }
 
 const ORDERED = new WeakMap<readonly EnsembleSource[], Ordered>()
@@ -116,7 +142,10 @@ function orderSources(sources: readonly EnsembleSource[]): Ordered {
     }
   }
   const graphs = new Map([...usable].map(([name, { graph }]) => [name, graph]))
-  const ordered = { ...orderEnsembles(graphs), byName, usable }
+  const useBuiltins = [...graphs.values()].some(({ steps }) =>
+    steps.some(({ model }) => model === BUILTIN_HOST),
+  )
+  const ordered = { ...orderEnsembles(graphs), byName, usable, useBuiltins }
   ORDERED.set(sources, ordered)
   return ordered
 }

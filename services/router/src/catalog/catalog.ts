@@ -1,5 +1,6 @@
+import { BUILTIN_HOST } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
-import type { Callee, EnsemblePlan } from '@tutti/graph'
+import type { Callee, EnsemblePlan, PlanBuiltin } from '@tutti/graph'
 import { type ModelConfig, parseModelVersion } from '@tutti/model-config'
 import { MESSAGE_PROTOCOL_VERSION } from '@tutti/protocol'
 import { findVersion, type ListedModel, type ListedVersion } from '@tutti/serving'
@@ -110,7 +111,9 @@ export interface ResolvedEntry {
  * @throws ServeError with the lookup texts of triton-semantics 4.5; STEP_UNAVAILABLE if all replicas are gone.
  */
 export function lookupModel(catalog: Catalog, name: string, version: string): ResolvedEntry {
-  return lookupVersion(catalog, name, parseModelVersion(version), version)
+  // Requests reach built-ins through ensembles alone.
+  const offered = name === BUILTIN_HOST ? EMPTY_CATALOG : catalog
+  return lookupVersion(offered, name, parseModelVersion(version), version)
 }
 
 /**
@@ -175,11 +178,14 @@ export function resolveSteps(
   ensemble: ResolvedEntry,
   plan: EnsemblePlan,
 ): readonly ResolvedEntry[] {
-  const steps = plan.steps.map(({ name, model, version, call }) => {
+  const steps = plan.steps.map(({ name, model, version, call, builtin }) => {
     try {
       // A step that has an answer for its failures fails when it is called.
-      if (call.onError !== undefined) return lookupStep(ensemble.catalog, { model, version })
-      return lookupVersion(ensemble.catalog, model, version === -1 ? undefined : version)
+      const found =
+        call.onError === undefined
+          ? lookupVersion(ensemble.catalog, model, version === -1 ? undefined : version)
+          : lookupStep(ensemble.catalog, { model, version })
+      return builtin === undefined ? found : withBuiltin(found, builtin)
     } catch (error) {
       throw ServeError.from(error)
         .withPrefix(`in ensemble '${plan.name}', `)
@@ -188,6 +194,17 @@ export function resolveSteps(
   })
   ensemble.steps = steps
   return steps
+}
+
+/** Puts a built-in in the place of the model whose replicas run it. */
+function withBuiltin(host: ResolvedEntry, { config }: PlanBuiltin): ResolvedEntry {
+  return {
+    ...host,
+    entry: { ...host.entry, name: config.name },
+    config,
+    labels: {},
+    outputs: config.output.map(({ name }) => name),
+  }
 }
 
 /** Tells whether an entry has a READY version, which requests reach. */
@@ -254,9 +271,10 @@ export function onlyForeign(error: ServeError, foreign: ForeignMember): ServeErr
 
 /** Makes the error for a model version that no replica of any revision serves. */
 export function noReplica(o: { readonly model: string; readonly version: number }): ServeError {
-  return new ServeError(
-    'STEP_UNAVAILABLE',
-    `no replica serves model '${o.model}' version ${o.version}`,
-    { details: { model: o.model, version: String(o.version) } },
-  )
+  const text =
+    o.model === BUILTIN_HOST
+      ? 'no replica runs built-ins'
+      : `no replica serves model '${o.model}' version ${o.version}`
+  const details = { model: o.model, version: String(o.version) }
+  return new ServeError('STEP_UNAVAILABLE', text, { details })
 }

@@ -1,11 +1,11 @@
 import {
   type Callee,
   type ComposingModel,
+  calledNamesOf,
   calleesOf,
   type EnsemblePlan,
   fallbackOf,
   type Graph,
-  modelsOf,
   optionalOutputsOf,
 } from '@tutti/graph'
 import type { ModelConfig } from '@tutti/model-config'
@@ -15,7 +15,7 @@ import type { EnsembleSource } from './ensemble-source.ts'
 
 /** Lists the models that an ensemble is composed of and that no step has ever described. Nested ensembles are included. */
 export function findMissingModels(entries: CatalogEntries, graph: Graph): readonly string[] {
-  const missing = modelsOf(graph).flatMap((model) => {
+  const missing = calledNamesOf(graph).flatMap((model) => {
     const entry = entries.get(model)
     if (entry === undefined) return [model]
     return entry.kind === 'ensemble' ? entry.missing : []

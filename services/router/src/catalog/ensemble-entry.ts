@@ -1,3 +1,4 @@
+import { BUILTIN_HOST } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import {
   type ComposingModel,
@@ -84,7 +85,10 @@ function ensembleVersion(
   lost: CatalogVersion['lost'],
 ): CatalogVersion {
   if (lost === undefined) return { ...version, state: 'READY', reason: '', revisions: [] }
-  const reason = `depends on '${lost.model}', which no replica serves`
+  const reason =
+    lost.model === BUILTIN_HOST
+      ? 'depends on built-ins, which no replica runs'
+      : `depends on '${lost.model}', which no replica serves`
   return { ...version, state: 'UNAVAILABLE', reason, revisions: [], lost }
 }
 

@@ -188,9 +188,16 @@ class EnsembleExecution {
       // A constant that is repeated for a batch may find no memory.
       return this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
     }
+    const builtin = planned?.builtin
     const call: ModelCall = {
       target,
-      request: { context, inputs: tensors, requestedOutputs, ...this.#tensors.lend(inputs) },
+      request: {
+        context,
+        inputs: tensors,
+        requestedOutputs,
+        ...this.#tensors.lend(inputs),
+        ...(builtin && { builtin: builtin.text }),
+      },
       ensemble: this.#call.target.entry.name,
       step: planned?.name ?? '',
       ...(isRepeated && { controls: this.#tensors.read(action.controls) }),

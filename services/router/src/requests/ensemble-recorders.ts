@@ -73,7 +73,8 @@ export class EnsembleRecorders {
     const { name: ensemble, plan } = entry
     const labels = (plan?.steps ?? []).flatMap((step) => {
       const fallback = fallbackOf(step.call)
-      const models = fallback === undefined ? [step.model] : [step.model, fallback.model]
+      const own = step.builtin?.config.name ?? step.model
+      const models = fallback === undefined ? [own] : [own, fallback.model]
       return models.map((model) => ({ ensemble, step: step.name, model }))
     })
     const steps = new Map(labels.map((step) => [JSON.stringify(step), step]))

@@ -1,4 +1,5 @@
 import type { PinnedVersion, StepDescription } from '@tutti/api'
+import { BUILTIN_HOST } from '@tutti/builtins'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { ConsoleReplica } from '@tutti/console'
 import { type Reason, ServeError } from '@tutti/errors'
@@ -77,7 +78,7 @@ export class ServedView {
 
   /** Finds what is known of a model or ensemble now. */
   find(name: string): CatalogModel | CatalogEnsemble | undefined {
-    return this.#catalog.models.get(name)
+    return name === BUILTIN_HOST ? undefined : this.#catalog.models.get(name)
   }
 
   /** Ensembles as they were set last. */
@@ -104,11 +105,12 @@ export class ServedView {
     return listReplicas(models, { members, directory, foreign: this.#foreign, reachedOver })
   }
 
+  /** Lists what clients may know of. */
   get entries(): readonly (CatalogModel | CatalogEnsemble)[] {
-    return [...this.#catalog.models.values()]
+    return [...this.#catalog.models.values()].filter(({ name }) => name !== BUILTIN_HOST)
   }
 
-  /** Models and ensembles by name; a new map after every change. */
+  /** Models and ensembles by name, BUILTIN_HOST among them; a new map after every change. */
   get models(): Catalog['models'] {
     return this.#catalog.models
   }

@@ -1,6 +1,12 @@
 import type { ExecutionTimes, LoadedModel } from '@tutti/backends'
 import type { ServeError } from '@tutti/errors'
-import type { InferRequest, ModelTarget, StepRequest } from '@tutti/tensor'
+import type {
+  ExecuteOptions,
+  InferRequest,
+  ModelTarget,
+  ResponseSink,
+  StepRequest,
+} from '@tutti/tensor'
 import type { ExecutionContext } from './execution-context.ts'
 
 /** A request's place while it waits. */
@@ -43,6 +49,20 @@ export interface Checked<T extends { readonly execute: unknown }> {
   readonly scheduler: T
   /** Before the scheduler, where responses are cached. */
   readonly cached?: (Pick<T, 'execute'> & { settled(): Promise<unknown> }) | undefined
+}
+
+/** Executes requests for built-ins, in place of the model that they name. */
+export interface BuiltinExecutor {
+  /** @param text - of the built-in. */
+  execute(
+    target: ModelTarget,
+    text: string,
+    call: {
+      readonly request: InferRequest
+      readonly sink: ResponseSink
+      readonly o: ExecuteOptions
+    },
+  ): void
 }
 
 /** A table that knows the model versions of the process. */

@@ -12,6 +12,7 @@ import { Execution, ScheduledRequest } from './execution.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { cancelError, requestDeadlineError, stoppedError, stoppingError } from './request-errors.ts'
 import type {
+  BuiltinExecutor,
   Checked,
   ExecutionOwner,
   InstanceChoice,
@@ -21,13 +22,20 @@ import type {
 
 export type CheckedScheduler = Checked<Scheduler>
 
-/** Makes the entry of a step. It finds the model version for each request, so that it may be replaced meanwhile. */
+/**
+ * Makes the entry of a step. It finds the model version for each request, so that it may be replaced meanwhile.
+ *
+ * @param builtins - executes the requests for built-ins.
+ */
 export function createFindExecutor(
   table: VersionTable<CheckedScheduler>,
   replica: string,
+  builtins: BuiltinExecutor,
 ): FindExecutor {
   return (target) => ({
     execute: (request, sink, o) => {
+      const { builtin } = request
+      if (builtin !== undefined) return builtins.execute(target, builtin, { request, sink, o })
       const { model, version, revision } = target
       try {
         const current = table.byName.get(model)?.versions.get(version)

@@ -14,6 +14,8 @@ export interface Serving extends CheckedScheduler {
   readonly limits?: InstanceLimits | undefined
   /** Number of requests that can execute at the same time. */
   readonly slots: number
+  /** Folders of the version and of its model, absolute paths. */
+  readonly directories: readonly string[]
   /** Seconds that the load took, warm-up included. */
   readonly loadSeconds: number
 }

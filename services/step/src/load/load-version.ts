@@ -52,7 +52,7 @@ export async function loadVersion(
   o: VersionLoadOptions & { readonly signal: AbortSignal },
 ): Promise<{ readonly revision: string; readonly serving: Serving }> {
   const { config, model } = prepared
-  const { name } = model
+  const { name, directory: modelDirectory } = model
   const { backend } = config
   const host = namespacedHost(o.host, name, o.resolveFrom)
   const startedAt = o.clock.now()
@@ -62,7 +62,6 @@ export async function loadVersion(
   const sharesInterpreter = o.sharedInterpreters?.has(plainName(name)) === true
   if (sharesInterpreter) requireShareable(config, engine)
   const revision = await digestVersion(model, version, printModelConfig(config))
-  const modelDirectory = model.directory
   const source: ModelVersionSource = {
     name,
     version,
@@ -100,8 +99,9 @@ export async function loadVersion(
     const cached = cacheResponses(scheduler, { ...parts, revision })
     const slots = countSlots(config)
     const loadSeconds = (o.clock.now() - startedAt) / 1000
-    const serving = { loaded, check, statistics, scheduler, cached, limits, slots, loadSeconds }
-    return { revision, serving }
+    const directories = [source.versionDirectory, modelDirectory]
+    const own = { loaded, statistics, limits, slots, directories, loadSeconds }
+    return { revision, serving: { ...own, check, scheduler, cached } }
   } catch (error) {
     // The first failure is the one that is told.
     await closeServing({ loaded, limits }).catch(() => {})

@@ -64,6 +64,13 @@ export class ModelTable {
     )
   }
 
+  /** Finds what serves a pinned version, the revision of now too. @throws ServeError as `getPinned`. */
+  findPinned(pin: PinnedVersion): Serving {
+    const current = this.byName.get(pin.model)?.versions.get(pin.version)
+    const serving = current?.revision === pin.revision ? current.serving : undefined
+    return serving ?? this.getPinned(pin)
+  }
+
   /** Sorted by name: models load in no fixed order, and answers should not vary with it. */
   get models(): readonly HostedModel[] {
     return [...this.byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))

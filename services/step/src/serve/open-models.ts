@@ -9,7 +9,10 @@ import { type BackendConfig, readBackendConfig } from './backend-config.ts'
 import { type ModelFlags, openEngines, openRepository, toStepSettings } from './model-flags.ts'
 
 export interface OpenModelsOptions
-  extends Pick<StepOptions, 'replica' | 'unpinned' | 'routers' | 'control' | 'resolveFrom'> {
+  extends Pick<
+    StepOptions,
+    'replica' | 'unpinned' | 'routers' | 'control' | 'resolveFrom' | 'builtins'
+  > {
   readonly flags: ModelFlags & { readonly 'allow-gpu-metrics'?: boolean }
   readonly log: Logger
   readonly statusLine?: StatusLine | undefined
@@ -36,7 +39,7 @@ export interface OpenedModels {
  */
 export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedModels {
   const { flags, log, statusLine, places, beyond, engines: given, backends } = o
-  const { replica, unpinned, routers, control, resolveFrom } = o
+  const { replica, unpinned, routers, control, resolveFrom, builtins = false } = o
   const { metrics, cache, clock, env, opened } = shared
   const repository = openRepository(flags, { ...places, env, log, statusLine })
   opened.defer(() => repository.close())
@@ -49,6 +52,7 @@ export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedMod
     ...settings,
     ...beyond,
     replica,
+    builtins,
     ...(unpinned && { unpinned }),
     ...(routers && { routers }),
     ...(control && { control }),

@@ -58,6 +58,7 @@ async function composeStep(
     statusLine: o.statusLine,
     engines: o.engines,
     replica: own.replica,
+    builtins: flags.builtins,
     places: others,
     beyond,
     unpinned: member.whenUnpinned,

@@ -23,7 +23,7 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   processFlags: (flags) => flags,
   check: (flags) => {
     const others = readOtherModels(flags)
-    checkModelFlags(flags, { hasOthers: others.directories.length > 0 })
+    checkModelFlags(flags, { hasOthers: others.directories.length > 0 || flags.builtins })
     checkTlsFlags(flags)
     readMetricsFlags(flags)
     readBrokerFlags(flags)

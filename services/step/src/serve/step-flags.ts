@@ -29,6 +29,11 @@ export const STEP_FLAGS = {
     description:
       'Serve only this model. Repeat the flag for more. Default: all models except ensembles.',
   },
+  builtins: {
+    type: 'bool',
+    default: false,
+    description: 'Run built-in steps of ensembles. No repository is needed for them.',
+  },
   ...BROKER_FLAGS,
   ...DIRECT_LISTENER_FLAGS,
   ...POLL_FLAGS,

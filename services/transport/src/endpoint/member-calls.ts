@@ -201,8 +201,10 @@ export class MemberCalls implements MemberQuestions {
       ready: () => this.incomingCalls.ready(key),
     }
     try {
-      const { context, requestedOutputs } = envelope
-      const request = { context, requestedOutputs, inputs: toTensors(envelope.inputs, inputs) }
+      const { context, requestedOutputs, builtin } = envelope
+      const tensors = toTensors(envelope.inputs, inputs)
+      const named = builtin === undefined ? {} : { builtin }
+      const request = { context, requestedOutputs, inputs: tensors, ...named }
       executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
     } catch (error) {
       events.callFailed(envelope, ServeError.from(error))

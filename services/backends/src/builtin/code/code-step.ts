@@ -2,8 +2,8 @@ import type { NamedTensor, TensorValue } from '@tutti/tensor'
 
 /** The place of a built-in step's files. */
 export interface CodePlace {
-  /** Absolute path of the folder in which files that options name are found. */
-  readonly directory: string
+  /** Absolute paths of the folders in which files that options name are looked for, one after the other. */
+  readonly directories: readonly string[]
 }
 
 /** A built-in of code, opened with its options. */

@@ -40,7 +40,7 @@ await t.test('a thread that ended is started again by the next call', async (t) 
   const data = {
     name: 'joinTexts',
     options: { separator: ' ' },
-    place: { directory: '/' },
+    place: { directories: ['/'] },
   } as const
   const thread = await CodeThread.open(data)
   t.teardown(() => thread.close())

@@ -123,6 +123,7 @@ const envelope = fc
         traceparent: text,
         tracestate: text,
         callers: fc.array(text, { maxLength: 3 }),
+        builtin: text,
         isDecoupled: fc.constant(true as const),
       },
       { requiredKeys: [], ...plain },

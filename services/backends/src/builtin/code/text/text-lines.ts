@@ -7,15 +7,25 @@ import type { CodePlace } from '../code-step.ts'
 const MAX_FILE_BYTES = 64 * 1024 * 1024
 
 /** Reads a file of a built-in step. @throws ServeError MODEL_LOAD_FAILED if it is absent or too large. */
-export async function readPlacedFile({ directory }: CodePlace, name: string): Promise<Buffer> {
-  const content = await readFile(join(directory, name)).catch((error: unknown) => {
-    throw new ServeError('MODEL_LOAD_FAILED', `file ${name}: ${ServeError.from(error).message}`, {
-      cause: error,
-    })
-  })
+export async function readPlacedFile({ directories }: CodePlace, name: string): Promise<Buffer> {
+  const content = await readFirst(directories, name)
   if (content.byteLength <= MAX_FILE_BYTES) return content
   const text = `file ${name}: ${content.byteLength} bytes, want at most ${MAX_FILE_BYTES}`
   throw new ServeError('MODEL_LOAD_FAILED', text)
+}
+
+async function readFirst(directories: readonly string[], name: string): Promise<Buffer> {
+  for (const [i, directory] of directories.entries()) {
+    try {
+      return await readFile(join(directory, name))
+    } catch (error) {
+      const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+      if (isAbsent && i + 1 < directories.length) continue
+      const why = isAbsent ? 'it is not beside the model' : ServeError.from(error).message
+      throw new ServeError('MODEL_LOAD_FAILED', `file ${name}: ${why}`, { cause: error })
+    }
+  }
+  throw new ServeError('MODEL_LOAD_FAILED', `file ${name}: no model is named that has it`)
 }
 
 /**

@@ -1,0 +1,232 @@
+import type { ServedModel } from '@tutti/api'
+import {
+  BUILTIN_HOST,
+  BUILTIN_HOST_CONFIG,
+  BUILTIN_HOST_VERSION,
+  BUILTIN_REVISION,
+} from '@tutti/builtins'
+import { raceSignal } from '@tutti/chassis'
+import { ServeError } from '@tutti/errors'
+import {
+  type ExecuteOptions,
+  executedBefore,
+  type InferRequest,
+  type ModelTarget,
+  type ResponseSink,
+} from '@tutti/tensor'
+import type { BuiltinExecutor } from '../execution/scheduler-parts.ts'
+import type { StepSettings } from '../step-options.ts'
+import { type LoadedBuiltin, loadBuiltin } from './load-builtin.ts'
+
+/**
+ * Built-ins that stay loaded although no request is in flight. One takes some kilobytes, but one that computes in JavaScript has two
+ * threads.
+ */
+const MAX_LOADED = 128
+
+/** Reads the place of a pinned model version, whose files built-ins read. */
+interface Place {
+  readonly directories: readonly string[]
+}
+
+export interface BuiltinStepsOptions {
+  readonly settings: Pick<
+    StepSettings,
+    'engines' | 'replica' | 'maxQueuedRequests' | 'autoDelays' | 'clock' | 'log'
+  >
+  /** True if requests to BUILTIN_HOST are taken, and not only those beside models of this process. */
+  readonly areOffered: boolean
+  /** Finds a model version that is served, or was. @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE. */
+  findPinned(target: ModelTarget): Place
+}
+
+interface Entry {
+  readonly target: ModelTarget
+  readonly ready: Promise<LoadedBuiltin>
+  /** Present once it is loaded. */
+  loaded?: LoadedBuiltin
+  /** Requests that were given to it and are not answered. */
+  requests: number
+}
+
+/** The description of the model that stands for the built-ins of a process. */
+export const SERVED_BUILTINS: ServedModel = {
+  name: BUILTIN_HOST,
+  config: BUILTIN_HOST_CONFIG,
+  labels: {},
+  versions: [
+    { version: BUILTIN_HOST_VERSION, revision: BUILTIN_REVISION, state: 'READY', reason: '' },
+  ],
+  reason: '',
+}
+
+/**
+ * Executes the built-in steps of ensembles. Each is loaded with its first request, and stays as long as there is room: nobody says in
+ * advance which steps there are.
+ */
+export class BuiltinSteps implements BuiltinExecutor {
+  readonly areOffered: boolean
+  readonly #options: BuiltinStepsOptions
+  /** By target and text of the step; the one that was used last is the last. */
+  readonly #entries = new Map<string, Entry>()
+  /** Those that take no new requests, until they are closed. */
+  readonly #closing = new Set<Promise<void>>()
+  #isStopping = false
+
+  constructor(o: BuiltinStepsOptions) {
+    this.#options = o
+    this.areOffered = o.areOffered
+  }
+
+  /** Executes a request for a built-in, as an Executor. @param text - of the step. */
+  execute(target: ModelTarget, text: string, { request, sink, o }: Call): void {
+    try {
+      const entry = this.#entryOf(target, text)
+      entry.requests += 1
+      const counted = countEnd(sink, () => this.#ended(entry))
+      if (entry.loaded !== undefined) return this.#run(entry.loaded, { request, sink: counted, o })
+      raceSignal(entry.ready, o.signal).then(
+        (loaded) => this.#run(loaded, { request, sink: counted, o }),
+        (error: unknown) => counted.fail(this.#locate(error, target), 'no'),
+      )
+    } catch (error) {
+      const failure = this.#locate(error, target)
+      sink.fail(failure, executedBefore(failure))
+    }
+  }
+
+  #run({ check, scheduler }: LoadedBuiltin, { request, sink, o }: Call): void {
+    try {
+      scheduler.execute(check(request), sink, o)
+    } catch (error) {
+      const failure = ServeError.from(error)
+      sink.fail(failure, executedBefore(failure))
+    }
+  }
+
+  #locate(error: unknown, { model, version }: ModelTarget): ServeError {
+    const { replica } = this.#options.settings
+    return ServeError.from(error).withDetails({ model, version: String(version), replica })
+  }
+
+  #entryOf(target: ModelTarget, text: string): Entry {
+    const place = this.#placeOf(target)
+    const key = `${target.model} ${target.version} ${target.revision} ${text}`
+    const known = this.#entries.get(key)
+    if (known !== undefined) {
+      this.#entries.delete(key)
+      this.#entries.set(key, known)
+      return known
+    }
+    if (this.#isStopping) throw new ServeError('SERVER_STOPPING', 'the step stops')
+    const ready = loadBuiltin(text, { ...this.#options.settings, ...place })
+    const entry: Entry = { target, ready, requests: 0 }
+    this.#entries.set(key, entry)
+    void this.#await(key, entry)
+    this.#closeSome()
+    return entry
+  }
+
+  async #await(key: string, entry: Entry): Promise<void> {
+    try {
+      entry.loaded = await entry.ready
+    } catch {
+      // The next request tries again: a file may be there by then.
+      if (this.#entries.get(key) === entry) this.#entries.delete(key)
+    }
+  }
+
+  #placeOf(target: ModelTarget): Place {
+    if (target.model !== BUILTIN_HOST) return this.#options.findPinned(target)
+    if (this.areOffered) return { directories: [] }
+    const text = 'this step does not run built-ins (--builtins)'
+    throw new ServeError('MODEL_NOT_FOUND', text)
+  }
+
+  #ended(entry: Entry): void {
+    entry.requests -= 1
+    if (this.#entries.size > MAX_LOADED) this.#closeSome()
+  }
+
+  /** Closes those that were not used for the longest time, beyond the room for them. */
+  #closeSome(): void {
+    for (const [key, entry] of this.#entries) {
+      if (this.#entries.size <= MAX_LOADED) return
+      if (entry.requests === 0 && entry.loaded !== undefined) this.#close(key, entry)
+    }
+  }
+
+  /** Closes those beside model versions that no request can pin. */
+  sweep(): void {
+    for (const [key, entry] of this.#entries) {
+      if (entry.target.model === BUILTIN_HOST) continue
+      try {
+        this.#options.findPinned(entry.target)
+      } catch {
+        this.#close(key, entry)
+      }
+    }
+  }
+
+  #close(key: string, { ready }: Entry): void {
+    this.#entries.delete(key)
+    const closing = closeLoaded(ready).finally(() => this.#closing.delete(closing))
+    this.#closing.add(closing)
+  }
+
+  /** The built-ins that are loaded, with the model that each runs beside. */
+  get loaded(): readonly (LoadedBuiltin & { readonly target: ModelTarget })[] {
+    return [...this.#entries.values()].flatMap(({ loaded, target }) =>
+      loaded === undefined ? [] : { ...loaded, target },
+    )
+  }
+
+  /** Refuses new requests. @returns resolves when all accepted ones are answered. */
+  async drain(): Promise<void> {
+    this.#isStopping = true
+    const all = [...this.#entries.values()].map(async ({ ready }) =>
+      (await ready).scheduler.drain(),
+    )
+    await Promise.allSettled(all)
+  }
+
+  /** Fails what waits and what runs. */
+  stop(): void {
+    this.#isStopping = true
+    for (const { scheduler } of this.loaded) scheduler.stop()
+  }
+
+  async close(): Promise<void> {
+    this.stop()
+    for (const [key, entry] of this.#entries) this.#close(key, entry)
+    while (this.#closing.size > 0) await Promise.all(this.#closing)
+  }
+}
+
+interface Call {
+  readonly request: InferRequest
+  readonly sink: ResponseSink
+  readonly o: ExecuteOptions
+}
+
+/** Closes a built-in once its requests are answered. One that did not load needs nothing. */
+async function closeLoaded(ready: Promise<LoadedBuiltin>): Promise<void> {
+  const entry = await ready.catch(() => undefined)
+  await entry?.scheduler.drain()
+  await entry?.loaded.close()
+}
+
+/** Calls `ended` before the sink gets the end. */
+function countEnd(sink: ResponseSink, ended: () => void): ResponseSink {
+  return {
+    send: (response) => {
+      if (response.final) ended()
+      sink.send(response)
+    },
+    fail: (error, executed, times) => {
+      ended()
+      sink.fail(error, executed, times)
+    },
+    ready: () => sink.ready?.(),
+  }
+}
