@@ -1,6 +1,6 @@
 import { type ConfiguredBuiltin, type Port, signatureOf } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, elementCount, type StepRequest } from '@tutti/tensor'
+import { DATATYPES, elementCount, type NamedTensor, type StepRequest } from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import { MAX_OUTPUT_BYTES } from './output-bound.ts'
 
@@ -24,9 +24,12 @@ export class CheckedModel implements LoadedModel {
 
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     const fitting = batch.filter(({ request, sink }) => {
-      const problem = findProblem(this.#builtin, request)
+      const { problem, empty } = checkRequest(this.#builtin, request)
       if (problem !== undefined) sink.fail(problem, 'no')
-      return problem === undefined
+      if (empty !== undefined) {
+        sink.send({ index: 0, final: true, parameters: new Map(), outputs: empty })
+      }
+      return problem === undefined && empty === undefined
     })
     return this.#model.execute(fitting, o)
   }
@@ -36,10 +39,17 @@ export class CheckedModel implements LoadedModel {
   }
 }
 
-function findProblem(
+/** A request that is not to be executed: what is wrong with it, or its outputs. */
+interface CheckedRequest {
+  readonly problem?: ServeError
+  /** Outputs that have no elements. Operators of the runtime give such ones a wrong shape, or end the process (TopK divides by 0). */
+  readonly empty?: readonly NamedTensor[]
+}
+
+function checkRequest(
   { builtin, options }: ConfiguredBuiltin,
-  { inputs }: StepRequest,
-): ServeError | undefined {
+  { inputs, requestedOutputs }: StepRequest,
+): CheckedRequest {
   const feeding = inputs.map(
     ({ name, datatype, shape }) => [name, { datatype, dims: shape }] as const,
   )
@@ -47,12 +57,29 @@ function findProblem(
   const [fault] = faults
   if (fault !== undefined) {
     const text = `built-in ${builtin.name}, ${fault.path}: got ${fault.got}, want ${fault.want}`
-    return new ServeError('SHAPE_MISMATCH', text, { details: { field: fault.path } })
+    const details = { field: fault.path }
+    return { problem: new ServeError('SHAPE_MISMATCH', text, { details }) }
   }
-  const bytes = ports?.outputs.reduce((sum, port) => sum + bytesOf(port), 0) ?? 0
-  if (bytes <= MAX_OUTPUT_BYTES) return undefined
-  const text = `built-in ${builtin.name}: its outputs would have ${bytes} bytes, want at most ${MAX_OUTPUT_BYTES}`
-  return new ServeError('MESSAGE_TOO_LARGE', text)
+  const outputs = ports?.outputs ?? []
+  const bytes = outputs.reduce((sum, port) => sum + bytesOf(port), 0)
+  if (bytes > MAX_OUTPUT_BYTES) {
+    const text = `built-in ${builtin.name}: its outputs would have ${bytes} bytes, want at most ${MAX_OUTPUT_BYTES}`
+    return { problem: new ServeError('MESSAGE_TOO_LARGE', text) }
+  }
+  if (!outputs.every(isEmpty)) return {}
+  const wanted = outputs.filter(
+    ({ name }) => requestedOutputs.length === 0 || requestedOutputs.includes(name),
+  )
+  return { empty: wanted.map((port) => toEmpty(port)) }
+}
+
+/** Whether an output has no elements, and all its extents are known. */
+function isEmpty({ dims }: Port): boolean {
+  return dims.includes(0) && !dims.includes(-1)
+}
+
+function toEmpty({ name, datatype, dims }: Port): NamedTensor {
+  return { name, datatype, shape: dims, data: new Uint8Array() }
 }
 
 /** Counts the bytes of an output; an extent that depends on values counts as 1. */
