@@ -86,6 +86,13 @@ await t.test('withDetails adds, and what the innermost place knows wins', async 
   t.same(error.details, { model: 'inner' })
 })
 
+await t.test('withinItems puts the outermost items first', async (t) => {
+  const details = { step: 'ocr', item: '5' }
+  const error = new ServeError('ENGINE_FAILED', 'boom', { details })
+  t.same(error.withinItems('3').withinItems('0..7').details, { ...details, within: '[0..7][3]' })
+  t.same(error.details, details)
+})
+
 await t.test('a copy of an error without a stack has its own', async (t) => {
   const error = new ServeError('INTERNAL', 'x')
   delete error.stack

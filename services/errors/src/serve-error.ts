@@ -7,6 +7,8 @@ export interface ErrorDetails {
   readonly step?: string
   /** Items of the step, e.g. `12` or `0..31`, or its iteration in a loop. */
   readonly item?: string
+  /** Items or iterations of the steps around the ensemble of the step, the outermost first, e.g. `[12][3]`. */
+  readonly within?: string
   readonly model?: string
   readonly version?: string
   readonly replica?: string
@@ -75,6 +77,12 @@ export class ServeError extends Error {
   /** Copies the error with further details. A detail that the error already has stays, because the innermost place knows best. */
   withDetails(details: ErrorDetails): ServeError {
     return this.#copy(this.message, { ...details, ...this.details })
+  }
+
+  /** Copies the error as one that happened within items, or an iteration, of a step that has run the ensemble where it happened. */
+  withinItems(items: string): ServeError {
+    const within = `[${items}]${this.details.within ?? ''}`
+    return this.#copy(this.message, { ...this.details, within })
   }
 
   /** Copies the error as that of a request that was tried again. */

@@ -19,7 +19,7 @@ import type { ModelCall } from './model-call.ts'
 import { noteStep } from './note-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
-import { contextWithin } from './within.ts'
+import { contextWithin, locateError } from './within.ts'
 
 /** Calls again with what the call before made, until a condition holds or there were enough iterations, and gives out the last outputs. */
 export function withLoop(loop: PlanLoop | undefined, next: StepCall): StepCall {
@@ -214,7 +214,7 @@ class LoopedCall {
   #name(error: ServeError): ServeError {
     if (isTimeOver(this.#call.context, this.#dependencies.clock)) return error
     const item = String(this.#iteration)
-    return error.withPrefix(`step '${this.#call.step}', iteration ${item}: `).withDetails({ item })
+    return locateError(error, `step '${this.#call.step}', iteration ${item}`, item)
   }
 }
 

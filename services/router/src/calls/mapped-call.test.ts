@@ -275,11 +275,12 @@ await t.test('what it holds and gathers is counted before it is made', async (t)
   ] as const) {
     const one = rig({}, { inputs: [items(2)], maxBytes })
     for (const { answer: end } of one.calls.slice(0, made)) end([answer])
-    t.match(one.answer?.error, { reason: 'OVERLOADED' })
+    const name = maxBytes === 12 ? "step 'read[1]'" : "step 'read'"
+    t.match(one.answer?.error, { reason: 'OVERLOADED', message: `${name}: no memory` })
     t.same(one.left, [0, 0, 0, 0])
   }
   const rows = rig({}, { model: BATCHING, inputs: [items(9), floats('B', [1])], maxBytes: 15 })
   t.equal(rows.calls.length, 0)
-  t.match(rows.answer?.error, { reason: 'OVERLOADED' })
+  t.match(rows.answer?.error, { reason: 'OVERLOADED', message: "step 'read': no memory" })
   t.same(rows.left, [0, 0, 0, 0])
 })

@@ -17,7 +17,7 @@ import type { ModelCall } from './model-call.ts'
 import { noteStep } from './note-step.ts'
 import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
-import { contextWithin } from './within.ts'
+import { contextWithin, locateError } from './within.ts'
 
 /**
  * Calls once for each item of the inputs, or for batches of them if the model batches, and answers with the gathered outputs. The items
@@ -73,7 +73,7 @@ class MappedCall {
   begin(): void {
     const { signal } = this.#call.context
     try {
-      const cut = cutItems(this.#forEach, this.#call, (bytes) => this.#held.charge(bytes))
+      const cut = cutItems(this.#forEach, this.#call, (bytes) => this.#charge(bytes))
       this.#cut = cut
       this.#calls = Math.ceil(cut.count / cut.perCall)
     } catch (error) {
@@ -127,7 +127,7 @@ class MappedCall {
     try {
       this.#held.hold(response)
     } catch (error) {
-      return this.#fail(ServeError.from(error), 'maybe')
+      return this.#fail(this.#name(ServeError.from(error), place), 'maybe')
     }
     this.#results[index] = { first, rows, outputs: response.outputs }
     this.#ended()
@@ -142,10 +142,7 @@ class MappedCall {
     if (isTimeOver(this.#call.context, this.#dependencies.clock)) {
       return this.#fail(error, this.#begun === 1 ? executed : 'maybe')
     }
-    const named = error
-      .withPrefix(`step '${nameItems(this.#call.step, place)}': `)
-      .withDetails({ item: itemText(place) })
-    this.#itemFailed(place, named, executed)
+    this.#itemFailed(place, this.#name(error, place), executed)
   }
 
   ready(): Promise<void> | undefined {
@@ -191,7 +188,7 @@ class MappedCall {
         wanted: request.requestedOutputs,
         isBatched: this.#cut?.isBatched ?? false,
         results: this.#results.flatMap((result) => result ?? []),
-        charge: (bytes) => this.#held.charge(bytes),
+        charge: (bytes) => this.#charge(bytes),
       })
       this.#end()
       const response = { index: 0, final: true, outputs, parameters: EMPTY_CONTEXT.parameters }
@@ -223,6 +220,19 @@ class MappedCall {
     noteStep(this.#dependencies, this.#call, 'items', this.#cut.count)
     noteStep(this.#dependencies, this.#call, 'itemCalls', this.#begun)
     noteStep(this.#dependencies, this.#call, 'failedItems', this.#failedItems)
+  }
+
+  #name(error: ServeError, place: CallPlace): ServeError {
+    return locateError(error, `step '${nameItems(this.#call.step, place)}'`, itemText(place))
+  }
+
+  /** @throws ServeError OVERLOADED that names the step. */
+  #charge(bytes: number): void {
+    try {
+      this.#held.charge(bytes)
+    } catch (error) {
+      throw ServeError.from(error).withPrefix(`step '${this.#call.step}': `)
+    }
   }
 
   #isMade(name: string): boolean {

@@ -2,20 +2,36 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import { type Executor, NO_TIMES } from '@tutti/tensor'
-import { floats } from './requests.ts'
+import { floats, toFloats } from './requests.ts'
 
 /** How a replica answers, on purpose. */
 export type ReplicaFault = 'none' | 'fail' | 'hang' | 'die' | 'late' | 'twice'
 
-/** Sets how the next executions of a model go, over all replicas that share the folder, and forgets those before. */
-export function setFault(folder: string, model: string, fault: ReplicaFault, times: number): void {
-  writeFileSync(join(folder, `${model}.fault`), `${fault} ${times}`)
+/**
+ * Sets how the next executions of a model go, over all replicas that share the folder, and forgets those before.
+ *
+ * @param after - executions before the fault. Default none.
+ */
+export function setFault(
+  folder: string,
+  model: string,
+  fault: ReplicaFault,
+  times: number,
+  after = 0,
+): void {
+  writeFileSync(join(folder, `${model}.fault`), `${fault} ${times} ${after}`)
   writeFileSync(join(folder, `${model}.executed`), '')
+}
+
+/** Lists the first value of the input of each execution of a model since its fault was set. */
+export function executedOf(folder: string, model: string): readonly number[] {
+  const lines = readFileSync(join(folder, `${model}.executed`), 'utf8').split('\n')
+  return lines.slice(0, -1).map(Number)
 }
 
 /** Counts the executions of a model since its fault was set. */
 export function executionsOf(folder: string, model: string): number {
-  return readFileSync(join(folder, `${model}.executed`)).byteLength
+  return executedOf(folder, model).length
 }
 
 /** Makes a replica of a model that answers with a number of its own, unless its fault says otherwise. @param die - ends the replica. */
@@ -25,12 +41,9 @@ export function faultyExecutor(
   die: (fail: (error: ServeError) => void) => void,
 ): Executor {
   return {
-    execute: (_request, sink, { signal }) => {
-      const [wanted = 'none', times] = readFileSync(join(folder, `${model}.fault`), 'utf8').split(
-        ' ',
-      )
-      const fault = executionsOf(folder, model) < Number(times) ? wanted : 'none'
-      appendFileSync(join(folder, `${model}.executed`), 'x')
+    execute: ({ inputs }, sink, { signal }) => {
+      const fault = faultOf(folder, model)
+      appendFileSync(join(folder, `${model}.executed`), `${toFloats(inputs[0]?.data)[0]}\n`)
       const fail = (error: ServeError): void => sink.fail(error, 'maybe')
       const answer = (): void => {
         const outputs = [floats('Y', [model === 'm' ? 1 : 2])]
@@ -46,4 +59,11 @@ export function faultyExecutor(
       if (fault === 'twice') answer()
     },
   }
+}
+
+function faultOf(folder: string, model: string): string {
+  const text = readFileSync(join(folder, `${model}.fault`), 'utf8')
+  const [wanted = 'none', times, after] = text.split(' ')
+  const before = executionsOf(folder, model)
+  return before >= Number(after) && before < Number(after) + Number(times) ? wanted : 'none'
 }
