@@ -63,7 +63,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'router',
     description: 'Serves ensembles over the steps of a NATS server.',
-    load: async () => toBody((await import('@tutti/router')).routerExecutable),
+    load: async () => (await import('./router/router-command.ts')).routerCommand,
   },
   {
     name: 'fetch',

@@ -61,10 +61,36 @@ await t.test('what is not understood ends with 2 and says what was wanted', asyn
     [['router', '--nats-user=a', nats], /^tutti router: --nats-user: got it alone/],
     [['step', nats], /^tutti step: --model-repository: got none/],
     [['step', REPOSITORY, '--nats=x'], /^tutti step: --nats: "x", want nats:/],
+    [
+      ['router', nats, '-f=x', '--kubernetes'],
+      /^tutti router: --filename: got it with --kubernetes/,
+    ],
+    [
+      ['router', nats, '-f=x', REPOSITORY, '--model-control-mode=poll'],
+      /^tutti router: --filename: got it with --model-control-mode=poll, want none/,
+    ],
   ]
   for (const [argv, text] of cases) {
     t.match(await command(...argv), { code: 2, err: text }, argv.join(' '))
   }
+})
+
+const ensemble = (name: string): string => `
+apiVersion: tutti.dev/v1alpha1
+kind: Ensemble
+metadata: { name: e }
+spec:
+  inputs: [{ name: x, datatype: FP32, shape: [16] }]
+  outputs: [{ name: sum, from: a.Y }]
+  steps: [{ name: a, modelRef: { name: ${name} }, inputMap: { X: x } }]`
+
+await t.test('a router says what is wrong with its manifests, and does not start', async (t) => {
+  const folder = t.testdir({ 'a.yaml': ensemble('add_two'), 'b.yaml': ensemble('add_one') })
+  const nats = '--nats=nats://127.0.0.1:1'
+  const refused = await command('router', nats, `-f=${folder}/a.yaml`, REPOSITORY)
+  t.match(refused, { code: 1, err: /steps\[0\]\(a\)\.modelRef\.name: .*'add_two'.*add_one/ })
+  const unknown = await command('router', nats, `-f=${folder}/b.yaml`)
+  t.match(unknown, { code: 1, err: /'add_one'.*SchemaPending/ })
 })
 
 /** The steps and routers that a page starts. */

@@ -179,6 +179,11 @@ class TensorTable {
 }
 
 const NO_RULES: CallRules = {}
+/** A built-in keeps nothing and changes nothing, so that one whose replica is lost runs again. */
+const BUILTIN_RULES: CallRules = {
+  retry: { maxRetries: 2, retryOn: ['UNAVAILABLE'], backoffMs: 10, budgetPercent: 20 },
+  mayRunTwice: true,
+}
 
 function draftStep(
   step: GraphStep,
@@ -235,7 +240,7 @@ function draftStep(
     outputNames: step.outputs.map(({ name }) => name),
     dependsOn: step.after,
     builtin: step.builtin && { text: toStepText(called), config: called },
-    call: step.call ?? NO_RULES,
+    call: step.builtin === undefined ? (step.call ?? NO_RULES) : { ...BUILTIN_RULES, ...step.call },
   }
 }
 

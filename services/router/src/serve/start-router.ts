@@ -30,6 +30,8 @@ import { RouterMember } from './router-member.ts'
 
 export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly clock?: Clock
+  /** Ensembles beside those of the repositories; none if absent. */
+  readonly ensembles?: readonly EnsembleSource[]
   /** Joins the broker; `openRouterEndpoint` unless a test has its own. */
   readonly openEndpoint?: typeof openRouterEndpoint
   /** Watch of the ControllerRevisions, with --kubernetes. Default: the API server of the pod. Tests have their own. */
@@ -65,7 +67,7 @@ async function composeRouter(
   const router = openRouter(shared, {
     flags,
     member,
-    ensembles: await scanEnsembles(flags),
+    ensembles: [...(await scanEnsembles(flags)), ...(o.ensembles ?? [])],
     hasHeardSteps: () => member.hasHeardSteps && accepted?.hasSynced !== false,
     control: () => (flags.kubernetes ? MODEL_RESOURCE_RULES : FLAGS_RULE),
     regions: openRegions({ flags, opened }),

@@ -18,10 +18,7 @@ import type { BuiltinExecutor } from '../execution/scheduler-parts.ts'
 import type { StepSettings } from '../step-options.ts'
 import { type LoadedBuiltin, loadBuiltin } from './load-builtin.ts'
 
-/**
- * Built-ins that stay loaded although no request is in flight. One takes some kilobytes, but one that computes in JavaScript has two
- * threads.
- */
+/** Default of `maxLoaded`. Most take some kilobytes, but one that computes in JavaScript has two threads. */
 const MAX_LOADED = 128
 
 /** Reads the place of a pinned model version, whose files built-ins read. */
@@ -36,12 +33,15 @@ export interface BuiltinStepsOptions {
   >
   /** True if requests to BUILTIN_HOST are taken, and not only those beside models of this process. */
   readonly areOffered: boolean
+  /** Built-ins that stay loaded although no request is in flight; 128 if absent. */
+  readonly maxLoaded?: number
   /** Finds a model version that is served, or was. @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE. */
   findPinned(target: ModelTarget): Place
 }
 
 interface Entry {
   readonly target: ModelTarget
+  readonly text: string
   readonly ready: Promise<LoadedBuiltin>
   /** Present once it is loaded. */
   loaded?: LoadedBuiltin
@@ -67,8 +67,10 @@ export const SERVED_BUILTINS: ServedModel = {
 export class BuiltinSteps implements BuiltinExecutor {
   readonly areOffered: boolean
   readonly #options: BuiltinStepsOptions
-  /** By target and text of the step; the one that was used last is the last. */
-  readonly #entries = new Map<string, Entry>()
+  /** By target, then by text: texts may be long, and one that was seen before has its hash. */
+  readonly #byTarget = new Map<string, Map<string, Entry>>()
+  /** The one that was used last is the last. */
+  readonly #entries = new Set<Entry>()
   /** Those that take no new requests, until they are closed. */
   readonly #closing = new Set<Promise<void>>()
   #isStopping = false
@@ -110,29 +112,44 @@ export class BuiltinSteps implements BuiltinExecutor {
   }
 
   #entryOf(target: ModelTarget, text: string): Entry {
+    if (this.#isStopping) throw new ServeError('SERVER_STOPPING', 'the step stops')
     const place = this.#placeOf(target)
-    const key = `${target.model} ${target.version} ${target.revision} ${text}`
-    const known = this.#entries.get(key)
+    const known = this.#byTarget.get(keyOf(target))?.get(text)
     if (known !== undefined) {
-      this.#entries.delete(key)
-      this.#entries.set(key, known)
+      this.#entries.delete(known)
+      this.#entries.add(known)
       return known
     }
-    if (this.#isStopping) throw new ServeError('SERVER_STOPPING', 'the step stops')
     const ready = loadBuiltin(text, { ...this.#options.settings, ...place })
-    const entry: Entry = { target, ready, requests: 0 }
-    this.#entries.set(key, entry)
-    void this.#await(key, entry)
+    const entry: Entry = { target, text, ready, requests: 0 }
+    this.#add(entry)
+    void this.#await(entry)
     this.#closeSome()
     return entry
   }
 
-  async #await(key: string, entry: Entry): Promise<void> {
+  #add(entry: Entry): void {
+    const key = keyOf(entry.target)
+    const beside = this.#byTarget.get(key) ?? new Map<string, Entry>()
+    this.#byTarget.set(key, beside)
+    beside.set(entry.text, entry)
+    this.#entries.add(entry)
+  }
+
+  #remove(entry: Entry): void {
+    if (!this.#entries.delete(entry)) return
+    const key = keyOf(entry.target)
+    const beside = this.#byTarget.get(key)
+    beside?.delete(entry.text)
+    if (beside?.size === 0) this.#byTarget.delete(key)
+  }
+
+  async #await(entry: Entry): Promise<void> {
     try {
       entry.loaded = await entry.ready
     } catch {
       // The next request tries again: a file may be there by then.
-      if (this.#entries.get(key) === entry) this.#entries.delete(key)
+      this.#remove(entry)
     }
   }
 
@@ -145,38 +162,40 @@ export class BuiltinSteps implements BuiltinExecutor {
 
   #ended(entry: Entry): void {
     entry.requests -= 1
-    if (this.#entries.size > MAX_LOADED) this.#closeSome()
+    this.#closeSome()
   }
 
   /** Closes those that were not used for the longest time, beyond the room for them. */
   #closeSome(): void {
-    for (const [key, entry] of this.#entries) {
-      if (this.#entries.size <= MAX_LOADED) return
-      if (entry.requests === 0 && entry.loaded !== undefined) this.#close(key, entry)
+    const { maxLoaded = MAX_LOADED } = this.#options
+    if (this.#entries.size <= maxLoaded) return
+    for (const entry of this.#entries) {
+      if (this.#entries.size <= maxLoaded) return
+      if (entry.requests === 0 && entry.loaded !== undefined) this.#close(entry)
     }
   }
 
   /** Closes those beside model versions that no request can pin. */
   sweep(): void {
-    for (const [key, entry] of this.#entries) {
+    for (const entry of this.#entries) {
       if (entry.target.model === BUILTIN_HOST) continue
       try {
         this.#options.findPinned(entry.target)
       } catch {
-        this.#close(key, entry)
+        this.#close(entry)
       }
     }
   }
 
-  #close(key: string, { ready }: Entry): void {
-    this.#entries.delete(key)
-    const closing = closeLoaded(ready).finally(() => this.#closing.delete(closing))
+  #close(entry: Entry): void {
+    this.#remove(entry)
+    const closing = closeLoaded(entry.ready).finally(() => this.#closing.delete(closing))
     this.#closing.add(closing)
   }
 
   /** The built-ins that are loaded, with the model that each runs beside. */
   get loaded(): readonly (LoadedBuiltin & { readonly target: ModelTarget })[] {
-    return [...this.#entries.values()].flatMap(({ loaded, target }) =>
+    return [...this.#entries].flatMap(({ loaded, target }) =>
       loaded === undefined ? [] : { ...loaded, target },
     )
   }
@@ -184,9 +203,7 @@ export class BuiltinSteps implements BuiltinExecutor {
   /** Refuses new requests. @returns resolves when all accepted ones are answered. */
   async drain(): Promise<void> {
     this.#isStopping = true
-    const all = [...this.#entries.values()].map(async ({ ready }) =>
-      (await ready).scheduler.drain(),
-    )
+    const all = [...this.#entries].map(async ({ ready }) => (await ready).scheduler.drain())
     await Promise.allSettled(all)
   }
 
@@ -198,7 +215,7 @@ export class BuiltinSteps implements BuiltinExecutor {
 
   async close(): Promise<void> {
     this.stop()
-    for (const [key, entry] of this.#entries) this.#close(key, entry)
+    for (const entry of this.#entries) this.#close(entry)
     while (this.#closing.size > 0) await Promise.all(this.#closing)
   }
 }
@@ -207,6 +224,10 @@ interface Call {
   readonly request: InferRequest
   readonly sink: ResponseSink
   readonly o: ExecuteOptions
+}
+
+function keyOf({ model, version, revision }: ModelTarget): string {
+  return `${model} ${version} ${revision}`
 }
 
 /** Closes a built-in once its requests are answered. One that did not load needs nothing. */
