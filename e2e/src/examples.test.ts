@@ -38,7 +38,17 @@ const manifests = [
 ]
 
 await t.test('every example is served by one command, of a manifest that is valid', async (t) => {
-  t.same(folders, ['batch', 'classifier', 'detector', 'face', 'ocr', 'text-stream'])
+  t.same(folders, [
+    'batch',
+    'classifier',
+    'crops',
+    'detector',
+    'face',
+    'fallback',
+    'ocr',
+    'text-stream',
+    'two-tier',
+  ])
   for (const [name, { serves }] of readmes) {
     const manifest = name === 'batch' ? 'classifier' : name
     const file = `examples/${manifest}/manifest.yaml`
@@ -59,6 +69,13 @@ await t.test('every example is served by one command, of a manifest that is vali
     t.match(await runTutti(argv), { code: 0, out: /, no errors/ }, manifest)
   }
 })
+
+/** All manifests as one. Several have the classifier, word for word. */
+async function joinManifests(): Promise<string> {
+  const texts = await Promise.all(manifests.map((path) => readFile(`${ROOT}${path}`, 'utf8')))
+  const documents = texts.flatMap((text) => text.replaceAll(/^#.*\n/gm, '').split(/^---\n/m))
+  return [...new Set(documents.map((text) => text.trim()))].join('\n---\n')
+}
 
 /**
  * A folder in which the commands of the READMEs run as they stand: a copy of the examples whose scripts know the server, and
@@ -122,15 +139,15 @@ function checkRows(t: Test, found: string, wanted: string): void {
 const needsPython = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : false
 
 await t.test('the examples answer as their READMEs say', { skip: needsPython }, async (t) => {
-  const files = manifests.map((path) => `-f=${ROOT}${path}`)
-  const map = `--storage-map=${STORAGE.replace(/\.$/, ROOT)}`
-  // Two manifests have the classifier.
-  const flags = [...files.filter((file) => !file.includes('/classifier/')), map, ...PYTHON_FLAGS]
+  const file = join(t.testdir(), 'all.yaml')
+  await writeFile(file, await joinManifests())
+  const flags = [`-f=${file}`, `--storage-map=${STORAGE.replace(/\.$/, ROOT)}`, ...PYTHON_FLAGS]
   const { grpcPort } = await serve(t, { repositories: [], flags })
   const checkout = await prepareCheckout(t, grpcPort)
   const { run, read } = checkout
 
-  for (const name of ['ocr', 'classifier', 'detector', 'text-stream']) {
+  const exact = ['ocr', 'classifier', 'detector', 'crops', 'two-tier', 'fallback', 'text-stream']
+  for (const name of exact) {
     await t.test(`${name}, to the byte`, async (t) => {
       const wanted = await read(`examples/${name}/expected.txt`)
       t.same(await run(readmes.get(name)?.asks ?? ''), { code: 0, out: wanted, err: '' })

@@ -36,6 +36,7 @@ import { pad } from './shape/pad.ts'
 import { positions } from './shape/positions.ts'
 import { reshape } from './shape/reshape.ts'
 import { select } from './shape/select.ts'
+import { shapeOf } from './shape/shape-of.ts'
 import { slice } from './shape/slice.ts'
 import { split } from './shape/split.ts'
 import { squeeze } from './shape/squeeze.ts'
@@ -75,6 +76,7 @@ export const BUILTINS = [
   positions,
   reshape,
   select,
+  shapeOf,
   slice,
   split,
   squeeze,

@@ -36,6 +36,7 @@ const SAMPLES: Readonly<
   rotate: [{ degrees: 90 }, { image: [4, 4, 3], turns: { datatype: 'INT64', dims: [1] } }],
   scaleBoxes: [{}, { boxes: [2, 4], scale: { datatype: 'FP32', dims: [2] } }],
   select: [{}, { input: [2, 3], mask: { datatype: 'BOOL', dims: [2] } }],
+  shapeOf: [{}, { input: [2, 3] }],
   sigmoid: [{}, { input: [2, 3] }],
   slice: [{ index: '0, ::-1' }, { input: [2, 3] }],
   softmax: [{}, { input: [2, 3] }],

@@ -130,6 +130,10 @@ const CASES: Readonly<Record<string, (dice: Dice, count: number) => NumpyCase>> 
     const axis = dice.axis(input.shape.length)
     return { options: { axis }, inputs: [input], expression: `np.indices(input.shape)[${axis}]` }
   },
+  shapeOf: (dice) => {
+    const input = dice.tensor('input', dice.pick(...NUMERIC), dice.shape(1, 4, 0))
+    return { inputs: [input], expression: 'np.array(input.shape)' }
+  },
   concat: (dice) => {
     const [datatype, shape] = [dice.pick(...NUMERIC), dice.shape(1, 4, 0)]
     const axis = dice.axis(shape.length)
