@@ -85,8 +85,12 @@ export interface RequestWatch {
   /** A response goes to the caller. */
   responded?(response: StepResponse): void
   ended?(end: RequestEnd): void
-  /** So much more was done around this execution of a step; before it ends. */
-  counted?(what: StepCount, count: number): void
+  /**
+   * So much more was done around this execution of a step; before it ends.
+   *
+   * @param reason - of the first error, for items that failed.
+   */
+  counted?(what: StepCount, count: number, reason?: string): void
   /** The caller has been given its final response or the error. */
   answered?(): void
 }

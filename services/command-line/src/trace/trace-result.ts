@@ -34,6 +34,9 @@ const TracedStep = z.object({
   within: z.string().exactOptional().meta({
     description: 'Items or iterations of the steps around it within which it ran, as [12].',
   }),
+  itemReason: z.string().exactOptional().meta({
+    description: 'Of the first item that failed.',
+  }),
   counts: SpanCounts.exactOptional().meta({
     description: 'How often these things were done around this execution.',
   }),

@@ -32,6 +32,7 @@ export const StepSpan = z.object({
   why: z.string().exactOptional(),
   isFallback: z.boolean().exactOptional(),
   within: z.string().exactOptional(),
+  itemReason: z.string().exactOptional(),
   counts: SpanCounts.exactOptional(),
 })
 export type StepSpan = Readonly<z.infer<typeof StepSpan>>

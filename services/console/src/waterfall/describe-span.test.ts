@@ -28,6 +28,13 @@ await t.test('what was done around a step is said in a few words', async (t) => 
     [{ isFallback: true, counts: { retried: 1 } }, ['fallback m', '1 retry']],
     [{ counts: { items: 0, itemCalls: 0, failedItems: 0 } }, ['0 items in 0 calls']],
     [{ counts: { items: 12, itemCalls: 3, failedItems: 1 } }, ['12 items in 3 calls, 1 failed']],
+    [
+      {
+        counts: { items: 12, itemCalls: 3, failedItems: 8 },
+        itemReason: 'ENGINE_FAILED',
+      },
+      ['12 items in 3 calls, 8 failed: ENGINE_FAILED'],
+    ],
     [{ counts: { items: 1, itemCalls: 1, failedItems: 0 } }, ['1 item in 1 call']],
     [
       { counts: { iterations: 5, retried: 2, retryRefused: 1 } },

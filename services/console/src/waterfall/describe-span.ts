@@ -12,9 +12,10 @@ export function describeSpan(span: StepSpan): readonly string[] {
   ]
 }
 
-function describeRepeats({ counts = {} }: StepSpan): readonly string[] {
+function describeRepeats({ counts = {}, itemReason }: StepSpan): readonly string[] {
   const { items, itemCalls = 0, failedItems = 0, iterations } = counts
-  const failed = failedItems === 0 ? '' : `, ${failedItems} failed`
+  const reason = itemReason === undefined ? '' : `: ${itemReason}`
+  const failed = failedItems === 0 ? '' : `, ${failedItems} failed${reason}`
   return [
     ...(items === undefined
       ? []

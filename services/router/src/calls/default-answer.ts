@@ -49,7 +49,7 @@ function toRows(value: NamedTensor, { target, request }: ModelCall): NamedTensor
 
 function noteDefault(plan: EnsemblePlan, o: RequestDependencies, call: ModelCall): void {
   const { ensemble, step, target, context } = call
-  noteStep(o, call, 'defaulted')
+  noteStep(o, call, { what: 'defaulted' })
   context.observer?.passed?.(afterStep(plan, call), 'defaulted', '')
   const { name: model } = target.entry
   const attributes = { 'tutti.model': model, 'tutti.ensemble': ensemble, 'tutti.step': step }

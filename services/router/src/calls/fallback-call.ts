@@ -58,7 +58,7 @@ class FallbackCall implements ResponseSink {
     const { target } = call
     if (isOver(o, call)) return sink.fail(error, executed, times)
     call.addTimes?.(times)
-    noteStep(o, call, 'fellBack')
+    noteStep(o, call, { what: 'fellBack' })
     const last: ResponseSink = {
       send: (response) => sink.send(response),
       fail: (second, ...rest) => sink.fail(this.#afterBoth(second, error), ...rest),

@@ -69,7 +69,7 @@ class HedgedCall {
     const serving = this.#dependencies.directory.places.byRevision.get(key) ?? []
     if (serving.every(({ address }) => address.replica === replica)) return
     if (!budget.take(this.#dependencies.clock.now())) return
-    noteStep(this.#dependencies, this.#call, 'hedged')
+    noteStep(this.#dependencies, this.#call, { what: 'hedged' })
     this.#giveBack = request.retain?.()
     const { target } = this.#call
     const choose = (o: RequestDependencies): ChosenReplica =>
@@ -106,7 +106,7 @@ class HedgedCall {
       pins.learnLost(this.#dependencies)
       scope.cancel(lost)
     }
-    if (branch.isHedge) noteStep(this.#dependencies, this.#call, 'hedgeWon')
+    if (branch.isHedge) noteStep(this.#dependencies, this.#call, { what: 'hedgeWon' })
     this.#sink.send(response)
   }
 

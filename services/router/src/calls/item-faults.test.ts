@@ -1,7 +1,9 @@
 // needs: nats
+import { systemClock } from '@tutti/chassis'
 import { until, withoutNatsServer } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
 import type { CallRules, GraphStep } from '@tutti/graph'
+import { type StepSpan, StepSpans } from '@tutti/telemetry'
 import { collect, responsesTo } from '@tutti/tensor/testing'
 import t, { type Test } from 'tap'
 import { type FaultRig, openFaultsHere, openFaultsOverNats } from '../testing/fault-rigs.ts'
@@ -46,6 +48,11 @@ interface Row {
   readonly wanted: readonly number[] | readonly [reason: string, text: string]
   /** Items for which `m` is executed, in their order. */
   readonly executed: readonly number[]
+  /**
+   * The executions of the step and what comes after them, as its spans tell: their end, items, calls and items that failed or iterations,
+   * and what else was counted.
+   */
+  readonly told: string
   /** Executions of `n`. */
   readonly fallbacks?: number
 }
@@ -58,61 +65,111 @@ const repeated = [1, 2, 3, 3, 4]
 const withAll = [1, 2, 3, 4]
 
 const ROWS: readonly Row[] = [
-  { rules: { forEach }, fault: ['none', 0], wanted: [1, 1, 1, 1], executed: withAll },
-  { rules: { forEach }, fault: ['die', 1], wanted: LOST, executed: first },
-  { rules: { forEach }, fault: ['fail', 1], wanted: BROKEN, executed: first },
-  { rules: { forEach }, fault: ['twice', ALWAYS], wanted: [1, 1, 1, 1], executed: withAll },
-  { rules: { forEach, call: { retry } }, fault: ['die', 1], wanted: LOST, executed: first },
-  { rules: { forEach, call: again }, fault: ['die', 1], wanted: [1, 1, 1, 1], executed: repeated },
+  {
+    rules: { forEach },
+    fault: ['none', 0],
+    wanted: [1, 1, 1, 1],
+    executed: withAll,
+    told: 'answered 4/4/0',
+  },
+  { rules: { forEach }, fault: ['die', 1], wanted: LOST, executed: first, told: 'STEP_LOST 4/3/1' },
+  {
+    rules: { forEach },
+    fault: ['fail', 1],
+    wanted: BROKEN,
+    executed: first,
+    told: 'ENGINE_FAILED 4/3/1',
+  },
+  {
+    rules: { forEach },
+    fault: ['twice', ALWAYS],
+    wanted: [1, 1, 1, 1],
+    executed: withAll,
+    told: 'answered 4/4/0',
+  },
+  {
+    rules: { forEach, call: { retry } },
+    fault: ['die', 1],
+    wanted: LOST,
+    executed: first,
+    told: 'STEP_LOST 4/3/1',
+  },
+  {
+    rules: { forEach, call: again },
+    fault: ['die', 1],
+    wanted: [1, 1, 1, 1],
+    executed: repeated,
+    told: 'answered 4/4/0 retried 1',
+  },
   {
     rules: { forEach, call: internal },
     fault: ['fail', ALWAYS],
     wanted: BROKEN,
     executed: [1, 2, 3, 3, 3],
+    told: 'ENGINE_FAILED 4/3/1 retried 2',
   },
   {
     rules: { forEach, call: internal },
     fault: ['fail', 2],
     wanted: [1, 1, 1, 1],
     executed: [1, 2, 3, 3, 3, 4],
+    told: 'answered 4/4/0 retried 2',
   },
   {
     rules: { forEach: withDefault },
     fault: ['die', 1],
     wanted: [1, 1, -1, 1],
     executed: withAll,
+    told: 'answered 4/4/1',
   },
   {
     rules: { forEach: withDefault },
     fault: ['fail', ALWAYS],
     wanted: [1, 1, -1, -1],
     executed: withAll,
+    told: 'answered 4/4/2',
   },
   {
     rules: { forEach: withDefault, call: again },
     fault: ['die', 1],
     wanted: [1, 1, 1, 1],
     executed: repeated,
+    told: 'answered 4/4/0 retried 1',
   },
-  { rules: { forEach, call: { timeoutMs } }, fault: ['hang', 1], wanted: LATE, executed: first },
-  { rules: { forEach, call: { timeoutMs } }, fault: ['late', 1], wanted: LATE, executed: first },
+  {
+    rules: { forEach, call: { timeoutMs } },
+    fault: ['hang', 1],
+    wanted: LATE,
+    executed: first,
+    told: 'STEP_TIMEOUT 4/3/0',
+  },
+  {
+    rules: { forEach, call: { timeoutMs } },
+    fault: ['late', 1],
+    wanted: LATE,
+    executed: first,
+    told: 'STEP_TIMEOUT 4/3/0',
+  },
   {
     rules: { forEach: withDefault, call: { timeoutMs } },
     fault: ['hang', 1],
     wanted: LATE,
     executed: first,
+    told: 'STEP_TIMEOUT 4/3/0',
   },
   {
     rules: { forEach, call: { timeoutMs, hedge, mayRunTwice: true } },
     fault: ['hang', 1],
     wanted: [1, 1, 1, 1],
     executed: repeated,
+    told: 'answered 4/4/0 hedged 1 hedgeWon 1',
   },
   {
     rules: { forEach, call: { onError: fallback } },
     fault: ['die', 1],
     wanted: [2, 2, 2, 2],
     executed: first,
+    told: 'STEP_LOST 4/3/1, fallback 4/4/0',
     fallbacks: 4,
   },
   {
@@ -120,6 +177,7 @@ const ROWS: readonly Row[] = [
     fault: ['hang', 1],
     wanted: [2, 2, 2, 2],
     executed: first,
+    told: 'STEP_TIMEOUT 4/3/0, fallback 4/4/0',
     fallbacks: 4,
   },
   {
@@ -127,6 +185,7 @@ const ROWS: readonly Row[] = [
     fault: ['die', 1],
     wanted: [-1, -1, -1, -1],
     executed: first,
+    told: 'STEP_LOST 4/3/1, defaulted',
   },
   {
     rules: { forEach },
@@ -134,6 +193,7 @@ const ROWS: readonly Row[] = [
     fault: ['die', 1],
     wanted: ['STEP_LOST', "step 'read[2]': in ensemble 'i"],
     executed: first,
+    told: 'STEP_LOST 4/3/1',
   },
   {
     rules: { forEach },
@@ -141,19 +201,28 @@ const ROWS: readonly Row[] = [
     fault: ['die', 1],
     wanted: [1, 1, 1, 1],
     executed: repeated,
+    told: 'answered 4/4/0',
   },
   {
     rules: { loop },
     fault: ['die', 1],
     wanted: ['STEP_LOST', "step 'read', iteration 3: "],
     executed: [1, 1, 1],
+    told: 'STEP_LOST x3',
   },
-  { rules: { loop, call: again }, fault: ['die', 1], wanted: [1], executed: [1, 1, 1, 1, 1] },
+  {
+    rules: { loop, call: again },
+    fault: ['die', 1],
+    wanted: [1],
+    executed: [1, 1, 1, 1, 1],
+    told: 'answered x4 retried 1',
+  },
   {
     rules: { loop, call: { timeoutMs } },
     fault: ['hang', 1],
     wanted: LATE,
     executed: [1, 1, 1],
+    told: 'STEP_TIMEOUT x3',
   },
 ]
 
@@ -187,16 +256,37 @@ const GRAPHS = {
   ),
 }
 
+/** Shows the spans of the steps of an ensemble. */
+function toldBy(spans: readonly StepSpan[]): string {
+  const own = spans.filter(({ depth }) => depth === 1)
+  return own.map(toldOf).join(', ')
+}
+
+function toldOf({ passed, isFallback, reason, counts }: StepSpan): string {
+  if (passed !== undefined) return passed
+  const end = isFallback === true ? 'fallback' : reason || 'answered'
+  const { items, itemCalls, failedItems, iterations, ...others } = counts ?? {}
+  const times = iterations === undefined ? `${items}/${itemCalls}/${failedItems}` : `x${iterations}`
+  return [end, times, ...Object.entries(others).flat()].join(' ')
+}
+
 async function ask(router: FaultRig['router'], ensemble: string, rules: Row['rules']) {
   const values = rules.loop === undefined ? ITEMS : [1]
   const shape = rules.loop === undefined ? [ITEMS.length, 1] : [1]
   const asked = request('IN', values, { inputs: [floats('IN', values, shape)] })
+  const spans = new StepSpans(systemClock)
+  const watch = spans.began({ name: ensemble, version: 1, isEnsemble: true })
+  const context = { ...quiet, ...(watch.steps && { observer: watch.steps }) }
+  const end = () => {
+    watch.ended?.({ elapsedNs: 0, batchSize: 0 })
+    return toldBy(spans.read().spans)
+  }
   try {
-    const [answer] = await collect(responsesTo(router.resolve(ensemble, ''), asked, quiet))
-    return [...toFloats(answer?.outputs[0]?.data)]
+    const [answer] = await collect(responsesTo(router.resolve(ensemble, ''), asked, context))
+    return { got: [...toFloats(answer?.outputs[0]?.data)], told: end() }
   } catch (error) {
     const { reason, message } = ServeError.from(error)
-    return [reason, message]
+    return { got: [reason, message], told: end() }
   }
 }
 
@@ -206,17 +296,18 @@ const deaths = (before: number): number =>
 
 /** Asks for each row, and compares. */
 async function check(t: Test, { router, ready, isIdle }: FaultRig, folder: string): Promise<void> {
-  for (const [i, { rules, fault, wanted, executed, fallbacks = 0 }] of ROWS.entries()) {
+  for (const [i, { rules, fault, wanted, executed, fallbacks = 0, ...row }] of ROWS.entries()) {
     await ready(deaths(i))
     setFault(folder, 'm', ...fault, AFTER)
     setFault(folder, 'n', 'none', 0)
-    const got = await ask(router, `e${i}`, rules)
+    const { got, told } = await ask(router, `e${i}`, rules)
     const name = `${i}: ${fault.join(' ')}, ${JSON.stringify(rules)}`
     if (typeof wanted[0] === 'string') {
       const [reason, text = ''] = wanted
       t.equal(got[0], reason, name)
       t.ok(String(got[1]).includes(String(text)), `${got[1]} has ${text}`)
     } else t.same(got, wanted, name)
+    t.equal(told, row.told, name)
     await until(`${name}: nothing is in flight`, isIdle)
     t.same(executedOf(folder, 'm'), executed, `${name}: executions`)
     t.equal(executionsOf(folder, 'n'), fallbacks)
@@ -235,60 +326,5 @@ await t.test(
   async (t) => {
     const folder = t.testdir({})
     await check(t, await openFaultsOverNats(t, folder, GRAPHS), folder)
-  },
-)
-
-/** Rules under which twelve items run four at a time. */
-const TOGETHER: readonly Row['rules'][] = [
-  { forEach: { ...EACH, maxParallel: 4 } },
-  { forEach: { ...withDefault, maxParallel: 4 } },
-  { forEach: { ...EACH, maxParallel: 4 }, call: again },
-]
-
-await t.test(
-  'items that a killed replica has at the same time are run twice only where they may be',
-  { skip: withoutNatsServer() },
-  async (t) => {
-    const folder = t.testdir({})
-    const { router, ready } = await openFaultsOverNats(t, folder, {
-      ensembles: Object.fromEntries(
-        TOGETHER.map((_, i) => [
-          `e${i}`,
-          `${IO} ensemble_scheduling { ${step('m', 'IN', 'OUT')} }`,
-        ]),
-      ),
-      beyond: Object.fromEntries(
-        TOGETHER.map((rules, i) => [`e${i}`, { steps: [{ name: 'read', ...rules }] }]),
-      ),
-    })
-    const items = Array.from({ length: 12 }, (_, i) => i)
-    const kill = async (i: number) => {
-      await ready(i)
-      setFault(folder, 'm', 'die', 1, 5)
-      const asked = request('IN', items, { inputs: [floats('IN', items, [12, 1])] })
-      const got = await collect(responsesTo(router.resolve(`e${i}`, ''), asked, quiet)).then(
-        ([answer]) => [...toFloats(answer?.outputs[0]?.data)],
-        (error: unknown) => ServeError.from(error),
-      )
-      await until('nothing is held', () => router.memory.count === 0)
-      const executed = executedOf(folder, 'm')
-      return {
-        got,
-        executed,
-        times: items.map((item) => executed.filter((x) => x === item).length),
-      }
-    }
-    const plain = await kill(0)
-    t.match(plain.got, { reason: 'STEP_LOST', message: /step 'read\[\d+\]': / })
-    t.ok(plain.times.every((times) => times <= 1))
-    const defaulted = await kill(1)
-    t.ok(defaulted.times.every((times) => times <= 1))
-    t.ok(Array.isArray(defaulted.got) && defaulted.got.length === 12)
-    t.equal(new Set(defaulted.executed).size, defaulted.executed.length)
-    t.same(new Set([defaulted.got].flat()), new Set([1, -1]))
-    const tried = await kill(2)
-    t.same(tried.got, Array(12).fill(1))
-    t.ok(tried.times.every((times) => times >= 1 && times <= 2))
-    t.ok(tried.times.includes(2))
   },
 )

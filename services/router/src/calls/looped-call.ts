@@ -206,7 +206,7 @@ class LoopedCall {
 
   #end(): void {
     this.#hasEnded = true
-    noteStep(this.#dependencies, this.#call, 'iterations', this.#iteration)
+    noteStep(this.#dependencies, this.#call, { what: 'iterations', count: this.#iteration })
     this.#call.context.signal.removeEventListener('abort', this.#onAbort)
   }
 

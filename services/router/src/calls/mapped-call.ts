@@ -43,6 +43,8 @@ class MappedCall {
   #calls = 0
   #begun = 0
   #failedItems = 0
+  /** Reason of the first item that failed. */
+  #itemReason: string | undefined
   #open = 0
   #times: StepTimes = NO_TIMES
   #isPumping = false
@@ -152,6 +154,7 @@ class MappedCall {
   #itemFailed({ index, first, rows }: CallPlace, error: ServeError, executed?: Executed): void {
     const { itemDefault } = this.#forEach
     this.#failedItems += rows
+    this.#itemReason ??= error.reason
     if (itemDefault === undefined) {
       return this.#fail(error, this.#begun === 1 ? (executed ?? 'maybe') : 'maybe')
     }
@@ -217,9 +220,9 @@ class MappedCall {
     this.#call.context.signal.removeEventListener('abort', this.#onAbort)
     this.#held.endCount()
     if (this.#cut === undefined) return
-    noteStep(this.#dependencies, this.#call, 'items', this.#cut.count)
-    noteStep(this.#dependencies, this.#call, 'itemCalls', this.#begun)
-    noteStep(this.#dependencies, this.#call, 'failedItems', this.#failedItems)
+    this.#note({ what: 'items', count: this.#cut.count })
+    this.#note({ what: 'itemCalls', count: this.#begun })
+    this.#note({ what: 'failedItems', count: this.#failedItems, reason: this.#itemReason })
   }
 
   #name(error: ServeError, place: CallPlace): ServeError {
@@ -233,6 +236,10 @@ class MappedCall {
     } catch (error) {
       throw ServeError.from(error).withPrefix(`step '${this.#call.step}': `)
     }
+  }
+
+  #note(note: Parameters<typeof noteStep>[2]): void {
+    noteStep(this.#dependencies, this.#call, note)
   }
 
   #isMade(name: string): boolean {

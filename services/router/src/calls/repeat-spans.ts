@@ -57,10 +57,10 @@ function under(span: Span, { context }: ModelCall): Pick<ModelCall, 'context'> {
 
 function countingInto(span: Span, observed: ObservedRequest | undefined): ObservedRequest {
   return {
-    counted: (what, count) => {
+    counted: (what, count, reason) => {
       const attribute = ATTRIBUTES[what]
       if (attribute !== undefined) span.setAttributes({ [attribute]: count })
-      observed?.counted(what, count)
+      observed?.counted(what, count, reason)
     },
     left: (error) => observed?.left(error),
   }

@@ -98,7 +98,7 @@ class RetriedCall implements ResponseSink {
     // A caller that is gone gets no further attempt.
     if (delayMs === undefined || this.#call.context.signal.aborted) return delayMs
     const isAllowed = budget?.take(clock.now()) ?? true
-    noteStep(this.#dependencies, this.#call, isAllowed ? 'retried' : 'retryRefused')
+    noteStep(this.#dependencies, this.#call, { what: isAllowed ? 'retried' : 'retryRefused' })
     return isAllowed ? delayMs : undefined
   }
 }

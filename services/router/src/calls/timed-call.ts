@@ -107,7 +107,7 @@ class TimedCall implements ResponseSink {
   }
 
   #timedOut(): ServeError {
-    if (this.#call !== undefined) noteStep(this.#dependencies, this.#call, 'timedOut')
+    if (this.#call !== undefined) noteStep(this.#dependencies, this.#call, { what: 'timedOut' })
     const what = this.#hasResponded ? 'no last response' : 'no answer'
     const text = `${this.#name}: ${what} within its timeout of ${this.#timeoutMs} ms`
     return new ServeError('STEP_TIMEOUT', text)

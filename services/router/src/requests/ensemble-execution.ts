@@ -240,7 +240,7 @@ class EnsembleExecution {
       step,
       context: this.#call.context,
     }
-    noteStep(this.#dependencies, call, 'skipped')
+    noteStep(this.#dependencies, call, { what: 'skipped' })
     const { observer, span } = this.#call.context
     observer?.passed?.(observedStep(this.#plan, call), 'skipped', why)
     const { ensemble } = call

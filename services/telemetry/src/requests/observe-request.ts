@@ -27,8 +27,8 @@ export interface BeginningRequest<O extends ExecuteOptions = ExecuteOptions>
 
 /** Takes further events of a request that is observed. */
 export interface ObservedRequest {
-  /** So much more was done around it. */
-  counted(what: StepCount, count: number): void
+  /** So much more was done around it. @param reason - of the first error, for items that failed. */
+  counted(what: StepCount, count: number, reason?: string): void
   /** Its caller waits no longer. It ends with the error, unless it has ended. */
   left(error: ServeError): void
 }
@@ -87,8 +87,8 @@ class ObservedSink implements ResponseSink, ObservedRequest {
     return this.#sink.ready?.()
   }
 
-  counted(what: StepCount, count: number): void {
-    this.#watch.counted?.(what, count)
+  counted(...counted: Parameters<ObservedRequest['counted']>): void {
+    this.#watch.counted?.(...counted)
   }
 
   left(error: ServeError): void {

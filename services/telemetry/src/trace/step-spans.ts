@@ -33,6 +33,8 @@ export interface StepSpan {
   readonly isFallback?: true
   /** Items or iteration of a step around it within which it ran, e.g. `[12]`. */
   readonly within?: string
+  /** Reason of the first item that failed. */
+  readonly itemReason?: string
   /** How often things were done around this execution; absent for nothing. */
   readonly counts?: Readonly<Partial<Record<StepCount, number>>>
 }
@@ -143,7 +145,8 @@ export class StepSpans implements RequestObserver {
   #watch(span: OpenSpan, depth: number): RequestWatch {
     return {
       steps: this.#under(depth),
-      counted: (what, count) => {
+      counted: (what, count, reason) => {
+        if (reason !== undefined) span.itemReason ??= reason
         span.counts = { ...span.counts, [what]: (span.counts?.[what] ?? 0) + count }
       },
       ended: ({ error, times }) => {
