@@ -1,44 +1,30 @@
 // needs: python
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, readdir, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startProcess, until } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
-import { type Ended, ROOT, runProgram, runTutti, serve } from './serving.ts'
+import {
+  type Checkout,
+  EXAMPLE_COMMANDS,
+  EXAMPLE_FOLDERS,
+  EXAMPLE_MANIFESTS,
+  EXAMPLES,
+  exampleRepositories,
+  joinExampleManifests,
+  prepareCheckout,
+} from './example-commands.ts'
+import { ROOT, runTutti, serve } from './serving.ts'
 import { PYTHON, PYTHON_FLAGS } from './triton-client.ts'
 
 t.setTimeout(300_000)
 
-const EXAMPLES = `${ROOT}examples`
 const STORAGE = 'image://tutti/samples:0.1.0=.'
-const folders = (await readdir(EXAMPLES, { withFileTypes: true }))
-  .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-  .map(({ name }) => name)
-  .toSorted()
-
-/** The command that serves an example, and those that ask it: the two blocks of its README. */
-async function commandsOf(
-  folder: string,
-): Promise<{ readonly serves: string; readonly asks: string }> {
-  const text = await readFile(join(EXAMPLES, folder, 'README.md'), 'utf8')
-  const [serves = '', asks = ''] = [...text.matchAll(/^```sh\n(.*?)\n```$/gms)].map(
-    ([, block = '']) => block,
-  )
-  return { serves, asks }
-}
-
-const readmes = new Map(
-  await Promise.all(folders.map(async (name) => [name, await commandsOf(name)] as const)),
-)
-const manifests = [
-  ...new Set([...readmes.values()].map(({ serves }) => /-f (\S+)/.exec(serves)?.[1] ?? '')),
-]
-
 await t.test('every example is served by one command, of a manifest that is valid', async (t) => {
-  t.same(folders, [
+  t.same(EXAMPLE_FOLDERS, [
     'batch',
     'classifier',
     'crops',
@@ -49,62 +35,17 @@ await t.test('every example is served by one command, of a manifest that is vali
     'text-stream',
     'two-tier',
   ])
-  for (const [name, { serves }] of readmes) {
+  for (const [name, { serves }] of EXAMPLE_COMMANDS) {
     const manifest = name === 'batch' ? 'classifier' : name
     const file = `examples/${manifest}/manifest.yaml`
     t.equal(serves, `npm run tutti -- serve -f ${file} --storage-map ${STORAGE}`, name)
   }
-  for (const manifest of manifests) {
-    const repositories = ['model_repository', ...folders.map((name) => `examples/${name}/models`)]
-    const flags = repositories.map((path) => `--model-repository=${ROOT}${path}`)
-    const there = await Promise.all(
-      flags.map((flag) =>
-        readdir(flag.slice('--model-repository='.length)).then(
-          () => flag,
-          () => '',
-        ),
-      ),
-    )
-    const argv = ['validate', `-f=${ROOT}${manifest}`, ...there.filter((flag) => flag !== '')]
+  const repositories = await exampleRepositories()
+  for (const manifest of EXAMPLE_MANIFESTS) {
+    const argv = ['validate', `-f=${ROOT}${manifest}`, ...repositories]
     t.match(await runTutti(argv), { code: 0, out: /, no errors/ }, manifest)
   }
 })
-
-/** All manifests as one. Several have the classifier, word for word. */
-async function joinManifests(): Promise<string> {
-  const texts = await Promise.all(manifests.map((path) => readFile(`${ROOT}${path}`, 'utf8')))
-  const documents = texts.flatMap((text) => text.replaceAll(/^#.*\n/gm, '').split(/^---\n/m))
-  return [...new Set(documents.map((text) => text.trim()))].join('\n---\n')
-}
-
-/**
- * A folder in which the commands of the READMEs run as they stand: a copy of the examples whose scripts know the server, and
- * an `npm` that runs the built `tutti`.
- */
-async function prepareCheckout(t: Test, grpcPort: number) {
-  const folder = t.testdir({ bin: {} })
-  const bin = join(folder, 'bin')
-  await cp(EXAMPLES, join(folder, 'examples'), { recursive: true })
-  await symlink(`${ROOT}model_repository`, join(folder, 'model_repository'))
-  const address = `127.0.0.1:${grpcPort}`
-  const npm = `#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec '${process.execPath}' '${ROOT}services/cli/dist/main.js' "$@" --url=grpc://${address}\n`
-  await writeFile(join(bin, 'npm'), npm, { mode: 0o755 })
-  // A link to it would not find the packages of its environment.
-  const python = `#!/bin/sh\nexec '${PYTHON}' "$@"\n`
-  await writeFile(join(bin, 'python'), python, { mode: 0o755 })
-  for (const name of await readdir(join(folder, 'examples'), { recursive: true })) {
-    if (!name.endsWith('.py')) continue
-    const file = join(folder, 'examples', name)
-    await writeFile(file, (await readFile(file, 'utf8')).replace('localhost:8001', address))
-  }
-  const env = { ...process.env, PATH: `${bin}:${process.env['PATH']}` }
-  const read = (path: string) => readFile(join(folder, path), 'utf8')
-  const run = (command: string): Promise<Ended> =>
-    runProgram('sh', ['-e', '-c', command], { cwd: folder, env })
-  return { folder, env, read, run }
-}
-
-type Checkout = Awaited<ReturnType<typeof prepareCheckout>>
 
 /** Compares two pictures. @returns the mean and the greatest difference of their values, 0 to 255. */
 async function differenceOf({ run }: Checkout, one: string, other: string) {
@@ -140,7 +81,7 @@ const needsPython = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : fals
 
 await t.test('the examples answer as their READMEs say', { skip: needsPython }, async (t) => {
   const file = join(t.testdir(), 'all.yaml')
-  await writeFile(file, await joinManifests())
+  await writeFile(file, await joinExampleManifests())
   const flags = [`-f=${file}`, `--storage-map=${STORAGE.replace(/\.$/, ROOT)}`, ...PYTHON_FLAGS]
   const { grpcPort } = await serve(t, { repositories: [], flags })
   const checkout = await prepareCheckout(t, grpcPort)
@@ -150,12 +91,12 @@ await t.test('the examples answer as their READMEs say', { skip: needsPython }, 
   for (const name of exact) {
     await t.test(`${name}, to the byte`, async (t) => {
       const wanted = await read(`examples/${name}/expected.txt`)
-      t.same(await run(readmes.get(name)?.asks ?? ''), { code: 0, out: wanted, err: '' })
+      t.same(await run(EXAMPLE_COMMANDS.get(name)?.asks ?? ''), { code: 0, out: wanted, err: '' })
     })
   }
 
   await t.test('face: the picture, with a small tolerance', async (t) => {
-    t.same(await run(readmes.get('face')?.asks ?? ''), { code: 0, out: '', err: '' })
+    t.same(await run(EXAMPLE_COMMANDS.get('face')?.asks ?? ''), { code: 0, out: '', err: '' })
     const wanted = 'examples/face/expected.png'
     const near = await differenceOf(checkout, 'restored.png', wanted)
     t.equal(near.isSameShape, 'True')
@@ -165,7 +106,7 @@ await t.test('the examples answer as their READMEs say', { skip: needsPython }, 
   })
 
   await t.test('batch: the whole folder', async (t) => {
-    const { code, out } = await run(readmes.get('batch')?.asks ?? '')
+    const { code, out } = await run(EXAMPLE_COMMANDS.get('batch')?.asks ?? '')
     t.same([code, out], [0, '0 pictures were classified before, 24 now\n'])
     checkRows(t, await read('shapes.csv'), await read('examples/batch/expected.csv'))
   })
