@@ -74,6 +74,16 @@ await t.test('a cancel ends the wait for the next attempt', async (t) => {
   t.same([tries(), clock.pending], [1, 0])
 })
 
+await t.test('a cancel at the moment when the wait ends gets no further attempt', async (t) => {
+  const { clock, cancel, told, fail, tries } = open([50])
+  fail()
+  clock.advance(50)
+  cancel.abort(new ServeError('CANCELLED', 'enough'))
+  await until(() => told.length === 1)
+  t.match(told, [[{ reason: 'CANCELLED', message: 'enough' }, 'no', undefined]])
+  t.equal(tries(), 1, 'what the call had lent may be back in use')
+})
+
 await t.test('a caller that is gone gets no further attempt, not even at once', async (t) => {
   const { cancel, told, fail, tries } = open([0])
   cancel.abort(new ServeError('CANCELLED', 'enough'))

@@ -50,7 +50,9 @@ async function retryIn(
     fail(failed, ServeError.from(error), sink)
     return
   }
-  o.again()
+  // Another timer of the same moment may have ended the call.
+  if (o.signal.aborted) fail(failed, signalError(o.signal), sink)
+  else o.again()
 }
 
 function fail(

@@ -31,6 +31,11 @@ export function createManualClock(o: { readonly epochMs?: number } = {}) {
       }
       now = end
     },
+    /** Milliseconds until the next timer is due; undefined if none waits. */
+    get nextMs(): number | undefined {
+      const next = earliest(timers, Number.POSITIVE_INFINITY)
+      return next && next.at - now
+    },
     /** Number of timers that wait. */
     get pending() {
       return timers.size

@@ -41,7 +41,7 @@ function show(name: string, dataType: string, dims: Shape): string {
 export function* absenceFaults(o: Checked): Generator<ConditionFault> {
   const { graph } = o
   const maybe = findMaybeAbsent(o)
-  const isMaybe = (tensor: TensorSource): boolean => maybe.has(tensorName(graph, tensor))
+  const isMaybe = (tensor: TensorSource): boolean => isIn(maybe, graph, tensor)
   const unreached = (from: Source): TensorSource | undefined => {
     const tensors = tensorsOf(from)
     const sure = tensors.findIndex((tensor) => !isMaybe(tensor))
@@ -76,12 +76,17 @@ export function* absenceFaults(o: Checked): Generator<ConditionFault> {
   }
 }
 
+/** Tells whether a step makes a tensor of these names. An input may have the name of an output, and is never among them. */
+function isIn(names: ReadonlySet<string>, graph: Checked['graph'], tensor: TensorSource): boolean {
+  return tensor.kind === 'made' && names.has(tensorName(graph, tensor))
+}
+
 /** Finds the names of the tensors that are absent where a step was skipped. An input that is not known to be required passes nothing on. */
 function findMaybeAbsent({ graph, configOf, optionalOutputsOf }: Checked): ReadonlySet<string> {
   const maybe = new Set<string>()
   const isAbsent = (from: Source): boolean => {
     const tensors = tensorsOf(from)
-    return tensors.length > 0 && tensors.every((tensor) => maybe.has(tensorName(graph, tensor)))
+    return tensors.length > 0 && tensors.every((tensor) => isIn(maybe, graph, tensor))
   }
   const mayBeSkipped = (step: GraphStep): boolean => {
     if (step.when !== undefined) return true

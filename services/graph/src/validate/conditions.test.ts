@@ -51,6 +51,13 @@ await t.test('graphs that choose, merge and have constants are accepted', (t) =>
   const table: readonly Spec[] = [
     {},
     { outputs: [{ name: 'label', from: 'large.y', optional: true }], steps: [small, large] },
+    // An output that may be absent has the name of an input, which is always there.
+    {
+      outputs: [
+        { name: 'x', from: 'large.y', optional: true },
+        { name: 'label', from: 'small.text' },
+      ],
+    },
     { steps: [small, { ...large, constants: { z: constant } }] },
     {
       inputs: [

@@ -32,6 +32,15 @@ await t.test('a step that has failed for good answers with its defaults', async 
   t.same(rig.left, [0, 0, 0, 0])
 })
 
+await t.test('what has answered gets none, however it ends', async (t) => {
+  const rig = createStepRig(RULES)
+  const asked = rig.ask()
+  rig.attempts[0]?.answer(1, false)
+  rig.attempts[0]?.fail(BROKEN, 'maybe')
+  t.match(asked.responses, [{ error: { reason: 'ENGINE_FAILED' } }])
+  t.same(rig.left, [0, 0, 0, 0])
+})
+
 await t.test('it comes after all attempts, and without a replica too', async (t) => {
   const rig = createStepRig(RULES)
   rig.router.view.remove('a')

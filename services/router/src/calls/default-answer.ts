@@ -8,7 +8,8 @@ import type { RequestDependencies } from './request-dependencies.ts'
 import type { StepCall } from './step-call.ts'
 
 /**
- * Answers for a step that has failed for good with values that stand in for its outputs, unless its request has ended meanwhile.
+ * Answers for a step that has failed for good with values that stand in for its outputs, unless its request has ended meanwhile, or
+ * has a response.
  *
  * @param ensemble - plan of the ensemble that has the step.
  * @param step - its outputs have a batch dimension where it is batched; those of a step for each item have none.
@@ -23,10 +24,14 @@ export function withDefault(
     return { name, datatype, shape, data: encodeElements(datatype, value) }
   })
   return (o, call, sink) => {
+    let hasResponded = false
     const answering: ResponseSink = {
-      send: (response) => sink.send(response),
+      send: (response) => {
+        hasResponded = true
+        sink.send(response)
+      },
       fail: (error, executed, times) => {
-        if (isOver(o, call)) return sink.fail(error, executed, times)
+        if (hasResponded || isOver(o, call)) return sink.fail(error, executed, times)
         noteDefault(ensemble, o, call)
         const outputs = values.map((value) => (isBatched ? toRows(value, call) : value))
         const rest = { parameters: new Map(), ...(times !== undefined && { times }) }

@@ -40,6 +40,16 @@ await t.test('what answers needs no fallback', async (t) => {
   t.same(rig.left, [0, 0, 0, 0])
 })
 
+await t.test('what has answered gets no fallback, however it ends', async (t) => {
+  const rig = rigOf({ timeoutMs: 300 })
+  const asked = rig.ask()
+  rig.attempts[0]?.answer(1, false)
+  rig.clock.advance(300)
+  t.same([seen(asked), models(rig.attempts)], [['STEP_TIMEOUT'], ['m1']])
+  rig.attempts[0]?.fail(BROKEN, 'maybe')
+  t.same(rig.left, [0, 0, 0, 0])
+})
+
 await t.test('after a failure of any kind the fallback gets the same request', async (t) => {
   for (const error of [BROKEN, new ServeError('INVALID_REQUEST', 'no such shape')]) {
     const rig = rigOf()

@@ -10,7 +10,7 @@ import type { StepCall } from './step-call.ts'
 
 /**
  * Calls another model with the request of a step that has failed for good. A failure of that model is the step's, and its details have
- * the first one. A request that is cancelled, or whose time is over, gets no fallback.
+ * the first one. A request that is cancelled, whose time is over, or that has a response already gets no fallback.
  *
  * @param callFallback - calls the model with which the call is.
  */
@@ -42,6 +42,7 @@ class FallbackCall implements ResponseSink {
   readonly #asked: Asked
   readonly #fallback: Callee
   readonly #callFallback: StepCall
+  #hasResponded = false
 
   constructor(asked: Asked, fallback: Callee, callFallback: StepCall) {
     this.#asked = asked
@@ -50,13 +51,14 @@ class FallbackCall implements ResponseSink {
   }
 
   send(response: StepResponse): void {
+    this.#hasResponded = true
     this.#asked.sink.send(response)
   }
 
   fail(error: ServeError, executed: Executed, times?: StepTimes): void {
     const { o, call, sink } = this.#asked
     const { target } = call
-    if (isOver(o, call)) return sink.fail(error, executed, times)
+    if (this.#hasResponded || isOver(o, call)) return sink.fail(error, executed, times)
     call.addTimes?.(times)
     noteStep(o, call, { what: 'fellBack' })
     const last: ResponseSink = {

@@ -91,6 +91,25 @@ await t.test('outputs are joined along axis 0, with the length of each', async (
   t.same([...one.left, ...batch.left], [0, 0, 0, 0, 0, 0, 0, 0])
 })
 
+await t.test('where nothing but lengths is read, the first output tells', async (t) => {
+  const lengths = rig(
+    { gather: 'Concat', itemDefault: new Map() },
+    { inputs: [items(3)], wanted: ['lengths', 'failed'] },
+  )
+  t.same(
+    lengths.calls.map(({ request }) => request.requestedOutputs),
+    [['Y'], ['Y'], ['Y']],
+  )
+  lengths.calls[0]?.answer([y([2, 3])])
+  lengths.calls[1]?.fail(BROKEN, 'maybe')
+  lengths.calls[2]?.answer([y([1, 3])])
+  t.same(shown(lengths.answer), [
+    ['lengths', [3], [2, 0, 1]],
+    ['failed', [3], [0, 1, 0]],
+  ])
+  t.same(lengths.left, [0, 0, 0, 0])
+})
+
 await t.test('outputs that do not fit together name the item', async (t) => {
   const two = [items(2)]
   const cases: readonly (readonly [ReturnType<typeof rig>, readonly NamedTensor[][], string])[] = [

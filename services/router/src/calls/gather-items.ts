@@ -52,9 +52,8 @@ export function gatherItems(o: GatheredItems): readonly NamedTensor[] {
   const { wanted, forEach, results } = o
   const lengths = forEach.gather === 'Concat' ? lengthsOf(o) : undefined
   return wanted.map((name) => {
-    if (name === FAILED && forEach.itemDefault !== undefined) return failedOf(results)
-    if (name === LENGTHS && lengths !== undefined) return lengths
-    return gather(o, name)
+    if (!isMade(forEach, name)) return gather(o, name)
+    return lengths !== undefined && name === LENGTHS ? lengths : failedOf(results)
   })
 }
 
@@ -160,30 +159,45 @@ function failedOf(results: readonly CallResult[]): NamedTensor {
 
 /** @throws ServeError if the outputs of an item do not have the same length. */
 function lengthsOf(o: GatheredItems): NamedTensor {
+  const names = outputsToAsk(o)
   const lengths: bigint[] = []
-  const names = o.wanted.filter((name) => o.config.output.some((one) => one.name === name))
-  const outputs = (names.length > 0 ? names : unreadOutput(o)).map((name) => ({
-    name,
-    parts: partsOf(o, name),
-  }))
-  for (const [i, { first, rows }] of o.results.entries()) {
-    const [like, ...others] = outputs.map(({ name, parts }) => ({
-      name,
-      length: parts[i]?.shape[0] ?? 0,
-    }))
+  for (const result of o.results) {
+    const [like, ...others] = names.map((name) => ({ name, length: lengthOf(o, result, name) }))
     const odd = others.find(({ length }) => length !== like?.length)
     if (odd !== undefined) {
       const text = `the extents along axis 0 of '${like?.name}' and '${odd.name}' are ${like?.length} and ${odd.length}, want one for Concat`
-      throw itemError(o.step, { first, rows }, text)
+      throw itemError(o.step, result, text)
     }
-    for (let row = 0; row < rows; row++) lengths.push(BigInt(like?.length ?? 0))
+    for (let row = 0; row < result.rows; row++) lengths.push(BigInt(like?.length ?? 0))
   }
   const data = new Uint8Array(BigInt64Array.from(lengths).buffer)
   return { name: LENGTHS, datatype: 'INT64', shape: [lengths.length], data }
 }
 
-/** Finds the output by which lengths are told where nothing but they is wanted. */
-function unreadOutput({ config, forEach: { itemDefault } }: GatheredItems): readonly string[] {
-  const names = itemDefault?.keys() ?? config.output.map(({ name }) => name)
-  return [...names].slice(0, 1)
+/** Returns the extent of an item along axis 0; 0 for one that failed, where nothing stands in for the output. */
+function lengthOf(
+  { forEach, isBatched }: GatheredItems,
+  { outputs }: CallResult,
+  name: string,
+): number {
+  const made = outputs?.find((output) => output.name === name)
+  if (made !== undefined) return made.shape[isBatched ? 1 : 0] ?? 0
+  return forEach.itemDefault?.get(name)?.shape[0] ?? 0
+}
+
+/** Tells whether an output is none of the model, but tells of the items. */
+function isMade({ itemDefault, gather: how }: PlanForEach, name: string): boolean {
+  return (name === FAILED && itemDefault !== undefined) || (name === LENGTHS && how === 'Concat')
+}
+
+/** Lists the outputs that each item is asked for: those that are wanted, or the one that tells of all items where none is. */
+export function outputsToAsk({
+  wanted,
+  config,
+  forEach,
+}: Pick<GatheredItems, 'wanted' | 'config' | 'forEach'>): readonly string[] {
+  const read = wanted.filter((name) => !isMade(forEach, name))
+  if (read.length > 0) return read
+  const [first = config.output[0]?.name] = forEach.itemDefault?.keys() ?? []
+  return first === undefined ? [] : [first]
 }

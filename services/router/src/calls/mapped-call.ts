@@ -1,6 +1,6 @@
 import { type CallScope, isTimeOver, openCallScope, signalError } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { FAILED, LENGTHS, type PlanForEach } from '@tutti/graph'
+import type { PlanForEach } from '@tutti/graph'
 import {
   EMPTY_CONTEXT,
   type Executed,
@@ -11,7 +11,14 @@ import {
 } from '@tutti/tensor'
 import { addTimes } from './add-times.ts'
 import { type CutItems, cutItems } from './cut-items.ts'
-import { type CallResult, gatherItems, itemError, itemText, nameItems } from './gather-items.ts'
+import {
+  type CallResult,
+  gatherItems,
+  itemError,
+  itemText,
+  nameItems,
+  outputsToAsk,
+} from './gather-items.ts'
 import { HeldOutputs } from './held-outputs.ts'
 import type { ModelCall } from './model-call.ts'
 import { noteStep } from './note-step.ts'
@@ -66,8 +73,9 @@ class MappedCall {
     this.#sink = p.sink
     this.#forEach = p.forEach
     this.#next = p.next
-    const { requestedOutputs } = p.call.request
-    this.#asked = requestedOutputs.filter((name) => !this.#isMade(name))
+    const { request, target } = p.call
+    const { forEach } = p
+    this.#asked = outputsToAsk({ forEach, config: target.config, wanted: request.requestedOutputs })
     this.#held = new HeldOutputs(p.o, p.call)
     this.#scope = openCallScope({ clock: p.o.clock })
   }
@@ -240,13 +248,6 @@ class MappedCall {
 
   #note(note: Parameters<typeof noteStep>[2]): void {
     noteStep(this.#dependencies, this.#call, note)
-  }
-
-  #isMade(name: string): boolean {
-    const { itemDefault, gather } = this.#forEach
-    return (
-      (name === FAILED && itemDefault !== undefined) || (name === LENGTHS && gather === 'Concat')
-    )
   }
 }
 
