@@ -5,6 +5,7 @@ import {
   modelsOf,
   type PlanStep,
   readConfigGraph,
+  signatureOf as signatureOfStep,
   tensorsOf as sourcesOf,
   tensorName,
 } from '@tutti/graph'
@@ -51,7 +52,10 @@ export function readGraph(o: GraphSource): Graph | undefined {
       ),
       outputs: step.outputs.map((one) => ({ name: one.name, tensor: one.tensor })),
     }
-    for (const tensor of tensorsOf([...ports.inputs, ...ports.outputs], known?.config)) {
+    for (const tensor of tensorsOf(
+      [...ports.inputs, ...ports.outputs],
+      signatureOfStep(step, known?.config),
+    )) {
       if (!tensors.has(tensor.name) || tensors.get(tensor.name)?.datatype === '') {
         tensors.set(tensor.name, tensor)
       }

@@ -24,6 +24,12 @@ await t.test('a plain step has no words, and each rule of a step has some', (t) 
     loop: { carry: [], reads: [], until: 'tensors["a.y"][0] < 1.0', maxIterations: 50 },
     call: { timeoutMs: 300 },
   })
+  const builtin = { name: 'tokenize', options: { file: 'a.json', texts: Array(9).fill('many') } }
+  t.same(describeStep({ ...STEP, model: 'encoder', builtin }), [
+    'beside the files of encoder',
+    'with file "a.json", texts ["many","many","many","many","many","man…',
+  ])
+  t.same(describeStep({ ...STEP, model: '/builtins', builtin: { name: 'cast', options: {} } }), [])
   t.same(described, [
     'only if tensors["x"][0] > 0.5',
     'k = FP32[5] 1, 2, 3, 4, …',

@@ -26,14 +26,16 @@ export function describeStep(step: GraphStep): readonly string[] {
 }
 
 function describeBuiltin(
-  { name, options }: NonNullable<GraphStep['builtin']>,
+  { options }: NonNullable<GraphStep['builtin']>,
   model: string,
 ): readonly string[] {
   const given = Object.entries(options).flatMap(([option, value]) =>
     value === undefined ? [] : [`${option} ${shorten(JSON.stringify(value))}`],
   )
-  const where = model === BUILTIN_HOST ? '' : ` beside ${model}`
-  return [`built-in ${name}${where}${given.length === 0 ? '' : `: ${given.join(', ')}`}`]
+  return [
+    ...(model === BUILTIN_HOST ? [] : [`beside the files of ${model}`]),
+    ...(given.length === 0 ? [] : [`with ${given.join(', ')}`]),
+  ]
 }
 
 function shorten(text: string): string {

@@ -52,7 +52,7 @@ export type {
   TensorEntry,
 } from './run/ensemble-run.ts'
 export { createEnsembleRun } from './run/graph-run.ts'
-export { FAILED, LENGTHS } from './step-signature.ts'
+export { FAILED, LENGTHS, signatureOf } from './step-signature.ts'
 export { type CheckedConfig, checkConfig } from './validate/check-config.ts'
 export { checkEnsemble, type EnsembleCheck, summarizeProblems } from './validate/check-manifest.ts'
 export type { EnsembleWorld, KnownModel } from './validate/find-models.ts'

@@ -41,6 +41,38 @@ const FORKED = ensembleManifest('forked', {
 })
 const FILES = yaml(model('m'), model('n'), FORKED)
 
+await t.test('items and built-ins have their tensors and options', async (t) => {
+  const mapped = ensembleManifest('mapped', {
+    inputs: [{ name: 'in', datatype: 'FP32', shape: [-1, 4] }],
+    outputs: [
+      { name: 'shares', from: 'each.output' },
+      { name: 'counts', from: 'each.lengths' },
+      { name: 'failed', from: 'each.failed' },
+    ],
+    steps: [
+      { name: 'half', builtin: { name: 'clip', max: 0.5 }, inputMap: { input: 'in' } },
+      {
+        name: 'each',
+        builtin: { name: 'softmax' },
+        forEach: {
+          items: { input: 'half.output' },
+          maxItems: 9,
+          gather: 'Concat',
+          onItemError: { default: { output: { datatype: 'FP32', value: [0, 0, 0, 0] } } },
+        },
+      },
+    ],
+  })
+  const { code, out } = await explain(['mapped', '-f', '-'], yaml(mapped))
+  t.equal(code, 0)
+  t.match(out, '1. half: runs builtin:clip, with max 0.5\n')
+  t.match(out, '2. each: runs builtin:softmax, with axis -1, for each of input: at most 9 items')
+  t.match(
+    out,
+    /output -> shares FP32 \[-1\]\n +lengths -> counts INT64 \[-1\]\n +failed -> failed BOOL \[-1\]/,
+  )
+})
+
 await t.test('the steps of an Ensemble are shown in the order in which they begin', async (t) => {
   const { code, out } = await explain(['forked', '-f', '-'], FILES)
   t.equal(code, 0)

@@ -1,6 +1,13 @@
 import type { FlagTable } from '@tutti/chassis'
 import { assert } from '@tutti/errors'
-import { describeStep, type EnsemblePlan, type GraphStep, selectOutputs } from '@tutti/graph'
+import {
+  describeStep,
+  type EnsemblePlan,
+  type GraphStep,
+  type PlanStep,
+  selectOutputs,
+  signatureOf,
+} from '@tutti/graph'
 import { type ModelConfig, modelMetadata } from '@tutti/model-config'
 import { z } from 'zod'
 import { readonlyListOf } from '../results/result-schema.ts'
@@ -12,8 +19,6 @@ export const REQUESTED_OUTPUT_FLAG = {
   repeatable: true,
   description: 'Output that a request asks for. Repeat the flag for more. Default: all.',
 } as const satisfies FlagTable[string]
-
-type PlanStep = EnsemblePlan['steps'][number]
 
 /** A tensor with its type. */
 const ExplainedTensor = z.object({
@@ -105,8 +110,7 @@ export function explainPlan(
     const maker = plan.steps[tensor?.step ?? -1]
     if (maker === undefined) return find(own.inputs, name)
     const port = maker.outputs.find((output) => output.tensor === index)?.name ?? ''
-    const made = maker.builtin?.config ?? models(maker.model)
-    const { datatype, shape } = find(metadataOf(made, maker.model).outputs, port)
+    const { datatype, shape } = find(metadataOf(madeBy(plan, maker, models)).outputs, port)
     return { name, datatype, shape }
   }
   const portOf = ({ name, tensor }: { readonly name: string; readonly tensor: number }) => ({
@@ -144,10 +148,20 @@ function describeOf(step: GraphStep | undefined): readonly string[] {
   return step === undefined ? [] : describeStep(step)
 }
 
-function metadataOf(config: ModelConfig | undefined, name: string) {
-  assert(config !== undefined, `the plan has model ${name}, which has no configuration`)
-  return modelMetadata(config, [])
+/** Returns the configuration of a step's model as the graph sees it. */
+function madeBy(
+  { graph }: EnsemblePlan,
+  { index, builtin, model }: PlanStep,
+  models: (name: string) => ModelConfig | undefined,
+): ModelConfig {
+  const config = builtin?.config ?? models(model)
+  const step = graph.steps[index]
+  const isKnown = config !== undefined && step !== undefined
+  assert(isKnown, `the plan has model ${model}, which has no configuration`)
+  return signatureOf(step, config)
 }
+
+const metadataOf = (config: ModelConfig) => modelMetadata(config, [])
 
 function find(tensors: readonly ExplainedTensor[], name: string): ExplainedTensor {
   const found = tensors.find((tensor) => tensor.name === name)
