@@ -88,7 +88,7 @@ export const ENSEMBLE = {
     },
     {
       title: 'Items',
-      unit: 'short',
+      unit: 'ops',
       hint: 'Items and iterations in a second. Items a call are the mean batch; those that fail have an error or a default.',
       queries: [
         [`sum by (ensemble, step) (rate(tutti_step_items_total{${STEPS}}[5m]))`, `${NAME} items`],
