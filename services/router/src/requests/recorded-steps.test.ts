@@ -56,6 +56,10 @@ await t.test('spans say what was done around each step, and metrics count it', a
     ['first', { waitsFor: ['first'], reason: '', isFallback: true }],
     ['second', { waitsFor: ['first'], reason: '' }],
   ])
+  t.same(
+    (await ask('behind', [1])).map(({ waitsFor }) => waitsFor),
+    [[], ['before'], ['before', 'first']],
+  )
   const defaulted = ['first', { waitsFor: ['first'], reason: '', passed: 'defaulted' }]
   t.same(await rows('default', [1]), [['first', failed], defaulted])
   t.same(await rows('slow', [1]), [['first', { ...failed, reason: 'STEP_TIMEOUT' }], defaulted])
@@ -72,6 +76,7 @@ await t.test('spans say what was done around each step, and metrics count it', a
       'broken.read failed_items 2',
       'retried.flaky retries 2',
       'fallback.first fallbacks 1',
+      'behind.first fallbacks 1',
       'default.first defaults 1',
       'slow.first timeouts 1',
       'slow.first defaults 1',
@@ -87,6 +92,7 @@ await t.test('steps of an ensemble within say for which item or iteration they r
   const nested = await ask('nested', [1, 2])
   t.same(names(nested), ['-each', '--one[0]', '--two[0]', '--one[1]', '--two[1]'])
   t.same(nested[0]?.counts, { items: 2, itemCalls: 2, failedItems: 0 })
+  t.same(names(await ask('pages', [1, 2])).slice(-3), ['--each[1]', '---one[1][0]', '---two[1][0]'])
   const again = await ask('again', [1])
   t.same(names(again).slice(-2), ['--one[3]', '--two[3]'])
   t.same(again[0]?.counts, { iterations: 3 })

@@ -1,6 +1,8 @@
+import { ServeError } from '@tutti/errors'
 import t from 'tap'
+import { createStepRig } from '../testing/call-rig.ts'
 import { openGraphs, type TraceEvent, WHEN } from '../testing/graph-rig.ts'
-import type { RecordedSpan } from '../testing/index.ts'
+import { type RecordedSpan, recordedSpans } from '../testing/index.ts'
 
 /** Shows a span in a line: its parent, its name, and what it says of items and attempts. */
 const line = ({ name, parent, attributes, reason }: RecordedSpan): string => {
@@ -52,6 +54,21 @@ await t.test('a collector gets a span of each attempt, and of what repeats', asy
     '> infer default',
     'infer default > execute fails attempt=1 ENGINE_FAILED',
     'infer default > default first',
+  ])
+})
+
+await t.test('the attempt of a hedge says that it is one', async (t) => {
+  const { spans, tracing } = recordedSpans()
+  const hedge = { afterMs: 50, maxPercent: 100 }
+  const rig = createStepRig({ hedge, mayRunTwice: true }, { tracing })
+  rig.ask()
+  rig.clock.advance(50)
+  rig.attempts[1]?.answer(1)
+  rig.attempts[0]?.fail(new ServeError('CANCELLED', 'lost'), 'maybe')
+  const lines = spans.slice(1).map(line)
+  t.same(lines, [
+    'infer e > execute m attempt=1 CANCELLED',
+    'infer e > execute m attempt=2 hedge=true',
   ])
 })
 

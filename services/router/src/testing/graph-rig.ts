@@ -72,6 +72,20 @@ const STEPS = {
     step('first', 'fails', { onError: { fallback: { modelRef: { name: 'ok' } } } }),
     step('second', 'ok', { inputMap: { X: 'first.Y' } }),
   ],
+  behind: [
+    step('before', 'ok'),
+    step('first', 'fails', {
+      inputMap: { X: 'before.Y' },
+      onError: { fallback: { modelRef: { name: 'ok' } } },
+    }),
+  ],
+  pages: [
+    {
+      name: 'page',
+      ensembleRef: { name: 'nested' },
+      forEach: { ...forEach, items: { IN: 'IN' } },
+    },
+  ],
   default: [step('first', 'fails', { onError: { default: { Y } } })],
   slow: [step('first', 'hangs', { timeout: '5ms', onError: { default: { Y } } })],
 }
@@ -85,14 +99,23 @@ const NAMES = [
   'again',
   'retried',
   'fallback',
+  'behind',
+  'pages',
   'default',
   'slow',
 ] as const
-/** Those whose inputs have rows. */
-const MAPS: readonly string[] = ['items', 'single', 'broken', 'nested']
+/** Dimensions beyond the first one of the inputs of each that has more. */
+const MORE: Partial<Record<Name, readonly number[]>> = {
+  items: [1],
+  single: [1],
+  broken: [1],
+  nested: [1],
+  pages: [1, 1],
+}
 const MAKERS: Partial<Record<Name, string>> = {
   conditions: 'last.Y',
   nested: 'each.OUT',
+  pages: 'page.OUT',
   again: 'again.OUT',
 }
 
@@ -111,6 +134,9 @@ const echo = (inputs: ReadonlyMap<string, Float32Array>) => {
 const fails = () => {
   throw new ServeError('ENGINE_FAILED', 'always')
 }
+
+/** Shape of the input and of the output. */
+const shapeOf = (name: Name) => (name === 'pages' ? [-1, -1, 1] : [-1, ...(MORE[name] ?? [])])
 
 const made = (name: Name) => MAKERS[name] ?? `${STEPS[name].at(-1)?.name}.Y`
 
@@ -149,10 +175,7 @@ export async function openGraphs() {
         'two.Y',
       ),
       ...Object.fromEntries(
-        NAMES.map((name) => [
-          name,
-          ensemble(STEPS[name], made(name), MAPS.includes(name) ? [-1, 1] : [-1]),
-        ]),
+        NAMES.map((name) => [name, ensemble(STEPS[name], made(name), shapeOf(name))]),
       ),
     },
   })
@@ -163,7 +186,7 @@ export async function openGraphs() {
   ): Promise<void> => {
     const client = { protocol: 'grpc', isOutside: false, arrivedAt: 0 } as const
     const model = observeModel(router.resolve(name, ''), observer, { clock: systemClock, client })
-    const shape = MAPS.includes(name) ? [values.length, 1] : [values.length]
+    const shape = [values.length, ...(MORE[name] ?? [])]
     const asked = request('IN', values, { inputs: [floats('IN', values, shape)] })
     await collect(responsesTo(model, asked, quiet)).catch(() => {})
   }

@@ -53,6 +53,15 @@ await t.test('each event comes before its response, and the last one after it', 
   t.end()
 })
 
+await t.test('a caller that leaves ends it for those who watch, and not for its sink', (t) => {
+  const { notes, observed } = begin()
+  const [sink, , request] = observed
+  request?.left(new ServeError('STEP_TIMEOUT', 'late'))
+  sink.fail(new ServeError('CANCELLED', 'x'), 'maybe')
+  t.same(notes.slice(1), ['ended 1000000 STEP_TIMEOUT maybe', 'failed', 'answered'])
+  t.end()
+})
+
 await t.test('a request that nobody watches is as it was', (t) => {
   const sink = { send: () => {}, fail: () => {} }
   const options = { signal }
