@@ -120,7 +120,7 @@ export const ERROR_TEXTS = {
     ITEMS_INVALID:
       'The text names the step, the item or iteration, what came and what is wanted. More items than `maxItems`: raise it, or find fewer. Tensors of unequal numbers of items: the steps that make them do not agree. Outputs of unequal shape: gather them with `Concat`, or pad them.',
     OUTPUT_ABSENT:
-      'All steps that make an output were skipped. Mark the output `optional: true`, or name another tensor in `firstOf`.',
+      'All steps that make an output were skipped; the text names them. Mark the output `optional: true`, or name another tensor in `firstOf`.',
     RESPONSE_INVALID:
       'Correct the model: what it answers is not what its configuration declares.',
   },

@@ -271,7 +271,7 @@ class GraphRun implements EnsembleRun {
     const absent = outputs.find(({ tensors, optional }) => {
       return !optional && iteration && firstPresent(iteration, tensors)?.isSkipped === true
     })
-    if (absent !== undefined) return this.#fail(endOf(this.#plan, absentOutput(absent.name)))
+    if (absent !== undefined) return this.#fail(endOf(this.#plan, absentOutput(this.#plan, absent)))
     const response = toResponse({ request: this.#context, outputs, isBatched, iteration })
     this.#hasEnded = final
     this.#actions.push({ type: 'Emit', index: this.#emitted++, final, ...response })

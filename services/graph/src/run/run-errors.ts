@@ -1,6 +1,6 @@
 import { ENGINES } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
-import type { EnsemblePlan, PlanStep } from '../plan/ensemble-plan.ts'
+import type { EnsemblePlan, PlanEnsembleTensor, PlanStep } from '../plan/ensemble-plan.ts'
 import type { RunAction } from './ensemble-run.ts'
 import { release } from './iteration.ts'
 import type { Iteration, StepExecution } from './run-state.ts'
@@ -74,8 +74,13 @@ export function releaseTensors(iteration: Iteration, actions: RunAction[]): void
 }
 
 /** Makes the error for a response that lacks an output because the steps that make it were skipped. */
-export function absentOutput(name: string): ServeError {
-  const text = `output '${name}': the steps that make it were skipped, want it in every response unless it is optional`
+export function absentOutput(
+  { tensors, steps }: Pick<EnsemblePlan, 'tensors' | 'steps'>,
+  { name, tensors: sources }: Pick<PlanEnsembleTensor, 'name' | 'tensors'>,
+): ServeError {
+  const makers = sources.flatMap((tensor) => steps[tensors[tensor]?.step ?? -1]?.name ?? [])
+  const named = [...new Set(makers)].map((maker) => `'${maker}'`).join(', ')
+  const text = `output '${name}': the steps that make it (${named}) were skipped, want it in every response unless it is optional`
   return new ServeError('OUTPUT_ABSENT', text, { details: { field: name } })
 }
 

@@ -117,7 +117,8 @@ await t.test('an output that no step has made is an error, unless it is optional
     else {
       t.match(driver.failure?.error, {
         reason: 'OUTPUT_ABSENT',
-        message: /^in ensemble 'e', output 'label': the steps that make it were skipped/,
+        message:
+          /^in ensemble 'e', output 'label': the steps that make it \('large', 'other'\) were skipped/,
       })
     }
     t.equal(driver.held, 0)

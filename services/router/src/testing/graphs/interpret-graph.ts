@@ -148,7 +148,9 @@ function respond({ ensemble, asked }: Run, { cells, ends }: Stretch, since: numb
   for (const { name, from, optional } of given) {
     const { value, isSkipped } = firstOf(cells, from)
     if (value === undefined && isSkipped && !optional) {
-      const text = `output '${name}': the steps that make it were skipped, want it in every response unless it is optional`
+      const makers = new Set(from.flatMap((ref) => ref.split('.').slice(0, -1)))
+      const named = [...makers].map((maker) => `'${maker}'`).join(', ')
+      const text = `output '${name}': the steps that make it (${named}) were skipped, want it in every response unless it is optional`
       return { responses: [], end: { at, fault: faultOf('OUTPUT_ABSENT', text) } }
     }
     if (value !== undefined) outputs.set(name, value)
