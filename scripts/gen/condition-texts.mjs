@@ -33,6 +33,8 @@ export const CONDITIONS = {
   Router: {
     Progressing: 'Pods are being created, replaced or removed.',
     Degraded: 'Something is wrong. The pods that are ready still answer.',
+    BuiltinsReady:
+      'Enough pods with built-ins are ready, or no Ensemble needs any. It does not count for `Ready`: Ensembles without built-ins are served all the same.',
     Ready: 'A router pod answers requests.',
   },
 }
@@ -166,19 +168,28 @@ export const REASONS = {
   },
   Router: {
     AsExpected: 'Nothing is wrong.',
+    BuiltinsConflict:
+      'An object named `tutti-builtins` belongs to something else. Delete or rename that object.',
+    BuiltinsRefused:
+      'The API server refuses an object around the pods with built-ins. The message has its words.',
     Complete: 'All pods are as the Router asks.',
     CredentialMissing:
       'There is no credential for NATS, or it cannot be renewed. The message says what failed.',
     NoRouters: 'No router pod is ready. Look at the Deployment `tutti-router`.',
-    Ready: 'A router pod answers requests.',
+    NotNeeded: 'No Ensemble has a step that runs in pods with built-ins, so there are none.',
+    Pending: 'The operator has not made the Deployment `tutti-builtins` yet.',
+    PodsNotReady:
+      'Too few pods with built-ins are ready, and Kubernetes reports no failure of a pod.',
+    Ready: 'A router pod answers requests, or enough pods with built-ins do.',
     ReplicasNotOwned:
-      'An autoscaler or another program writes the replicas of the Deployment, and the operator leaves them. The message names the program. Delete it; `replicas` of the Router then counts again.',
+      'An autoscaler or another program writes the replicas of a Deployment, and the operator leaves them. The message names the program. Delete it; `replicas`, or `builtins.scaling`, of the Router then counts again.',
     RollingOut: 'Pods are being created, replaced or removed.',
     RouterConflict:
       'An object of that name belongs to something else. Delete or rename that object.',
     RouterRefused: 'The API server refuses an object of the router. The message has its words.',
     RouterSettingsInvalid:
       'The operator cannot serve a field of the Router. The message names the field.',
+    ScaledToZero: '`builtins.scaling` asks for no pods with built-ins.',
     Terminating: TERMINATING,
   },
   Pod: {

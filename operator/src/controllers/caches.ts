@@ -1,4 +1,4 @@
-import { isOfRouter, MODEL_LABEL } from '@tutti/api'
+import { isOfBuiltins, isOfRouter, MODEL_LABEL } from '@tutti/api'
 import type { Clock, Logger } from '@tutti/chassis'
 import {
   type Client,
@@ -56,6 +56,8 @@ export const INDEX = {
   model: 'model',
   /** Pods of routers by their namespace, which may have thousands of other pods. */
   router: 'router',
+  /** Pods with the built-ins of a namespace, by the namespace. */
+  builtins: 'builtins',
 } as const
 
 export interface CachesOptions {
@@ -113,6 +115,7 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       indexers: {
         [INDEX.model]: modelKeysOf,
         [INDEX.router]: (pod) => (isOfRouter(pod) ? [pod.metadata.namespace ?? ''] : []),
+        [INDEX.builtins]: (pod) => (isOfBuiltins(pod) ? [pod.metadata.namespace ?? ''] : []),
       },
     }),
     secrets: cache(SECRET, { trim: withoutValues }),

@@ -1,4 +1,4 @@
-import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
+import { TEMPLATE_ANNOTATION } from '../resources/step-template.ts'
 import type { DeploymentState } from './kept-objects.ts'
 
 /** True if the status of a Deployment is about its newest spec. */

@@ -27,6 +27,7 @@ await t.test(
     const { caches, controllers } = createControllers(context)
     const names = controllers.map(({ name }) => name).toSorted()
     t.same(names, [
+      'builtins-scaling',
       'ensemble',
       'model',
       'model-scaling',

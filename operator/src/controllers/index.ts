@@ -8,7 +8,7 @@ import { createEnsembleController } from './ensemble/ensemble-controller.ts'
 import { createModelControllers } from './model/create-model-controllers.ts'
 import { createTenancy } from './nats-servers/create-tenancy.ts'
 import { createResourceMetrics } from './resource-metrics.ts'
-import { createRouterController } from './router/router-controller.ts'
+import { createRouterControllers } from './router/create-router-controllers.ts'
 import { routerKeyOf } from './router/router-trouble.ts'
 
 /** Makes all controllers of the operator and their caches. */
@@ -45,10 +45,16 @@ export function createControllers(given: ControllerContext): ControllerSet {
       for (const key of caches.routers.keys()) router.enqueue(key)
     },
   })
-  const router = createRouterController({ ...parts, defaults, tenancy: broker.tenancy })
+  const { controller: router, scaler: builtinsScaler } = createRouterControllers({
+    ...parts,
+    podClient,
+    settings,
+    defaults,
+    tenancy: broker.tenancy,
+  })
   const ensemble = createEnsembleController(parts)
   return {
     caches: [...Object.values(caches), ...broker.caches],
-    controllers: [...broker.controllers, router, ensemble, model, scaler, views],
+    controllers: [...broker.controllers, router, ensemble, model, scaler, builtinsScaler, views],
   }
 }

@@ -1,4 +1,4 @@
-import { COMPONENT, MODEL_LABEL, type ModelStatus } from '@tutti/api'
+import { BUILTINS_LABEL, COMPONENT, MODEL_LABEL, type ModelStatus } from '@tutti/api'
 import {
   type Deployment,
   type HorizontalPodAutoscaler,
@@ -13,7 +13,7 @@ import {
 } from '@tutti/kube'
 import type { ModelObject } from '../api/kinds.ts'
 import type { CachedContainer, PodState } from '../pods/pod-state.ts'
-import { TEMPLATE_ANNOTATION } from '../resources/model-deployment.ts'
+import { TEMPLATE_ANNOTATION } from '../resources/step-template.ts'
 import { type ChildRecord, toChildRecord } from '../runtime/child-record.ts'
 import { intern } from '../runtime/intern.ts'
 import { foreignWriterOf } from '../runtime/replicas-writer.ts'
@@ -130,7 +130,7 @@ function keepCondition({ type, status, reason, message }: StatusCondition): Stat
 }
 
 /** Labels of a pod by which it is found. */
-const POD_LABELS = [COMPONENT, MODEL_LABEL]
+const POD_LABELS = [COMPONENT, MODEL_LABEL, BUILTINS_LABEL]
 
 export function keepPod(object: Stored<Pod>): Stored<PodState> {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata

@@ -51,7 +51,8 @@ const DRAIN = '30s'
 const PRE_STOP_S = 5
 /** Time that the process gets to exit once it has drained. */
 const EXIT_S = 5
-const RESOURCES = {
+/** Resources of a pod of a router, or of built-ins, whose Router sets none. */
+export const DEFAULT_RESOURCES = {
   requests: { cpu: '250m', memory: '512Mi' },
   limits: { memory: '2Gi' },
 }
@@ -121,7 +122,7 @@ function buildContainer(facts: RouterFacts): Container {
       ...telemetryEnv(telemetry, { service: 'tutti-router', namespace }),
     ],
     ports: containerPorts(ports),
-    resources: toPlain(spec.resources ?? RESOURCES),
+    resources: toPlain(spec.resources ?? DEFAULT_RESOURCES),
     volumeMounts: [NATS_MOUNT, TMP_MOUNT],
     startupProbe: probe('/livez', { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', { periodSeconds: 2, failureThreshold: 2 }),

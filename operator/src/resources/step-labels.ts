@@ -1,4 +1,4 @@
-import { COMPONENT, MODEL_LABEL } from '@tutti/api'
+import { BUILTINS_LABEL, COMPONENT, MODEL_LABEL } from '@tutti/api'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -25,4 +25,20 @@ export function stepLabels(name: string): Labels {
     'app.kubernetes.io/instance': name,
     ...stepSelector(name),
   }
+}
+
+/** Name of each object around the built-ins of a namespace. */
+export const BUILTINS_NAME = 'tutti-builtins'
+
+/** The labels that select the pods with the built-ins of a namespace; no Model's labels do. */
+export const BUILTINS_SELECTOR: Labels = { [COMPONENT]: 'step', [BUILTINS_LABEL]: 'true' }
+
+/** The labels by which a Router adopts objects around built-ins of an earlier Router that was deleted. */
+export const BUILTINS_IDENTITY: Labels = { ...MANAGED_BY, ...BUILTINS_SELECTOR }
+
+/** Labels of each object around the built-ins of a namespace. */
+export const BUILTINS_LABELS: Labels = {
+  ...BUILTINS_IDENTITY,
+  'app.kubernetes.io/name': 'tutti-step',
+  'app.kubernetes.io/instance': BUILTINS_NAME,
 }

@@ -1,3 +1,4 @@
+import { BUILTINS_LABEL } from '@tutti/api'
 import { type Desired, type KubeObject, keyOf, type OwnerReference, type Stored } from '@tutti/kube'
 import { APPLIED_ANNOTATION, holds, withoutMark } from './applied-mark.ts'
 import { digestOf } from './canonical.ts'
@@ -27,6 +28,7 @@ const LABELS = [
   'app.kubernetes.io/managed-by',
   'app.kubernetes.io/component',
   'app.kubernetes.io/instance',
+  BUILTINS_LABEL,
 ]
 
 /** Cuts an object to its record. @param more - further parts of this kind that reconciles read. */

@@ -43,6 +43,7 @@ function rig(t: Test) {
     },
   }
   const scaler = new ReplicaScaler({
+    name: 'model-scaling',
     client,
     clock,
     log: silentLogger,

@@ -11,13 +11,13 @@ import {
 } from './decide-replicas.ts'
 import { loadUnknown, replicasDecided } from './log-events.ts'
 
-/** A Model that the operator itself scales, by the provider Native. */
+/** A Model, or the built-ins of a namespace, that the operator itself scales, by the provider Native. */
 export interface ScaledModel {
-  /** Key of the Model, `namespace/name`. */
+  /** Key of the Model, or of the Router with the built-ins, `namespace/name`. */
   readonly key: string
   readonly namespace: string
   readonly uid: string
-  /** The name by which clients call the Model. */
+  /** The name of the model in the load that steps tell. */
   readonly modelName: string
   readonly scaling: NativeScaling
   /** Replicas in the Deployment's spec now. */
@@ -27,6 +27,8 @@ export interface ScaledModel {
 }
 
 export interface ReplicaScalerOptions {
+  /** Name of the loop for logs. */
+  readonly name: string
   readonly client: PodClient
   /** Function that lists the Models to look at; called at every look. */
   readonly models: () => Iterable<ScaledModel>
@@ -53,7 +55,7 @@ const AT_ONCE = { perKey: 8, total: 256 } as const
  * the decision and writes the Deployment. A Model whose last look has not ended is left out of the next look.
  */
 export class ReplicaScaler implements ManagedController {
-  readonly name = 'model-scaling'
+  readonly name: string
   readonly #options: ReplicaScalerOptions
   readonly #decided = new Map<string, Decided>()
   /** Models as they were at the last look, by key. */
@@ -66,6 +68,7 @@ export class ReplicaScaler implements ManagedController {
   #stopTimer: () => void = () => {}
 
   constructor(o: ReplicaScalerOptions) {
+    this.name = o.name
     this.#options = o
     for (const direction of ['up', 'down'] as const) o.scalings.init({ direction })
   }

@@ -1,10 +1,10 @@
-import { systemClock } from '@tutti/chassis'
+import { createMetrics, systemClock } from '@tutti/chassis'
 import type { ApiServer, PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
 import { createCaches, INDEX, keysOf } from '../controllers/caches.ts'
 import type { ControllerContext } from '../controllers/context.ts'
 import { createEnsembleController } from '../controllers/ensemble/ensemble-controller.ts'
-import { createRouterController } from '../controllers/router/router-controller.ts'
+import { createRouterControllers } from '../controllers/router/create-router-controllers.ts'
 import { routerKeyOf } from '../controllers/router/router-trouble.ts'
 import { AccountTenancy } from '../nats/account-tenancy.ts'
 import { createPodClient } from '../pods/pod-client.ts'
@@ -90,10 +90,18 @@ export async function openEnsembleRig(t: Test, server: ApiServer) {
     })
     const parts = { ...context, caches: shared, views: routers }
     const defaults = routerDefaults()
-    const router = createRouterController({ ...parts, defaults, tenancy, troublePollMs: 500 })
+    const { controller: router, scaler } = createRouterControllers({
+      ...parts,
+      scrapes: createMetrics(),
+      podClient,
+      settings: stepSettings(),
+      defaults,
+      tenancy,
+      troublePollMs: 500,
+    })
     const ensemble = createEnsembleController(parts)
     const caches = Object.values(shared)
-    const controllers = [router, ensemble, routers]
+    const controllers = [router, scaler, ensemble, routers]
     await startCaches(caches)
     for (const controller of controllers) controller.start()
     let stopping: Promise<void> | undefined

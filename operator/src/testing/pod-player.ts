@@ -3,17 +3,20 @@ import type { RequestListener } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   applyModelOverrides,
+  isOfBuiltins,
   isOfRouter,
   parseEdgeRoutes,
   type ServedModel,
   type StepLoad,
   toDescriptionJson,
 } from '@tutti/api'
+import { BUILTIN_HOST, BUILTIN_HOST_CONFIG, BUILTIN_REVISION } from '@tutti/builtins'
 import type { Stored } from '@tutti/kube'
 import type { PlainClient, PlainObject } from '@tutti/kube/testing'
 import { type ModelConfig, parseModelConfig } from '@tutti/model-config'
-import { acceptedOf } from '../controllers/accepted-revisions.ts'
+import { acceptedOf, type Revision } from '../controllers/accepted-revisions.ts'
 import { type Caches } from '../controllers/caches.ts'
+import { runsBuiltins } from '../controllers/router/builtins-need.ts'
 import { type PodState, statusOf } from '../pods/pod-state.ts'
 import { type PodServer, startPodServer } from './pod-server.ts'
 
@@ -124,7 +127,7 @@ export class PodPlayer {
     const isMute = play.kind === 'mute'
     // Before the first wait, so that no later event plays it again.
     this.#playing.set(uid, { namespace, isMute, server: NO_SERVER })
-    const model = isOfRouter(pod) ? {} : { model: this.#toModel(await this.#argsOf(path), play) }
+    const model = isOfRouter(pod) ? {} : { model: await this.#modelOf(pod, path, play) }
     const said = { namespace, isMute, ...model }
     const server = await startPodServer({
       ip,
@@ -170,6 +173,10 @@ export class PodPlayer {
     }
   }
 
+  async #modelOf(pod: Stored<PodState>, path: string, play: Play): Promise<ServedModel> {
+    return isOfBuiltins(pod) ? BUILTINS : this.#toModel(await this.#argsOf(path), play)
+  }
+
   /** The operator's caches do not keep them. */
   async #argsOf(path: string): Promise<readonly string[]> {
     const { spec } = await this.#options.plain.get(path)
@@ -208,15 +215,18 @@ export class PodPlayer {
       ? { models: [], ensembles: [] }
       : this.#acceptedIn(namespace)
     const live = [...this.#playing.values()].filter((one) => one.namespace === namespace)
+    const hasBuiltins = live.some(({ model }) => model === BUILTINS)
     const models = live.flatMap(({ model }) => {
-      if (model === undefined) return []
+      if (model === undefined || model === BUILTINS) return []
       const versions = model.versions
         .filter(({ revision }) => accepted.includes(revision))
         .map(({ version, revision }) => ({ version, revisions: [revision] }))
       return versions.length === 0 ? [] : [{ name: model.name, versions }]
     })
     const exposed = this.deaf.has(namespace) ? [] : await this.#exposedIn(namespace)
-    return { models: merge(models), accepted: ensembles, exposed }
+    const served = ensembles.filter((one) => hasBuiltins || !runsBuiltins(one))
+    const names = served.map(({ metadata }) => metadata.name)
+    return { models: merge(models), accepted: names, exposed }
   }
 
   /** Revisions of the routes for outside; the operator's caches do not keep them. */
@@ -228,18 +238,27 @@ export class PodPlayer {
     return routes.flatMap(({ revision }) => revision ?? [])
   }
 
-  /** Revisions of models, and names of the ControllerRevisions of Ensembles. */
+  /** Revisions of models, and the ControllerRevisions of Ensembles. */
   #acceptedIn(namespace: string) {
     const models: string[] = []
-    const ensembles: string[] = []
+    const ensembles: Revision[] = []
     for (const revision of this.#options.caches.revisions.inNamespace(namespace)) {
       const accepted = acceptedOf(revision)
       if (accepted === undefined) continue
-      if (accepted.kind === 'Ensemble') ensembles.push(revision.metadata.name)
+      if (accepted.kind === 'Ensemble') ensembles.push(revision)
       else models.push(...accepted.versions.map(({ revision }) => revision))
     }
     return { models, ensembles }
   }
+}
+
+/** The model that a step with built-ins describes. */
+const BUILTINS: ServedModel = {
+  name: BUILTIN_HOST,
+  config: BUILTIN_HOST_CONFIG,
+  labels: {},
+  versions: [{ version: 1, revision: BUILTIN_REVISION, state: 'READY', reason: '' }],
+  reason: '',
 }
 
 const NO_SERVER: PodServer = {

@@ -25,9 +25,11 @@ export { ModelSpec } from './model/model-spec.ts'
 export { findModelWarnings } from './model/model-warnings.ts'
 export {
   ACCEPTED_LABEL,
+  BUILTINS_LABEL,
   COMPONENT,
   FETCH,
   FETCH_REASONS,
+  isOfBuiltins,
   isOfRouter,
   MODEL_LABEL,
   VERIFY,

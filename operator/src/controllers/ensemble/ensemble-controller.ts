@@ -7,6 +7,7 @@ import { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf } from '../accepted-revisions.ts'
 import { type Caches, INDEX, keysOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
+import { hasOtherBuiltins } from '../router/builtins-told.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { type Served, servedNameKey } from '../served-names.ts'
 import { EnsembleReconciler } from './ensemble-reconciler.ts'
@@ -69,7 +70,7 @@ function createSources(caches: Caches): readonly Source[] {
     referenceSource({
       cache: caches.routers,
       toKeys: ofNamespace,
-      predicate: hasOtherTrouble,
+      predicate: (now, before) => hasOtherTrouble(now, before) || hasOtherBuiltins(now, before),
       ...low,
     }),
     referenceSource({

@@ -11,6 +11,7 @@ import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
 import type { ControllerParts } from '../context.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
 import { readEnsemble } from '../read-ensemble.ts'
+import { builtinsOf } from '../router/builtins-told.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
@@ -84,16 +85,17 @@ export class EnsembleReconciler {
     if (isNewToRouters(object, stored)) return { requeueAfterMs: SOON_MS }
     const { problem, route } = await this.#expose(object, isPaused ? undefined : spec, signal)
     const maxAgeMs = isSettled(object, newest) ? AGED_MS : FRESH_MS
+    const router = this.#options.caches.routers.get(routerKeyOf(namespace))
     const state: EnsembleState = {
       generation: object.metadata.generation ?? 0,
       isPaused,
       checked,
       served: newest && toServed(newest),
       refusal: refusal?.message,
-      steps: spec === undefined ? [] : toStepStatuses(spec, view),
+      steps: spec === undefined ? [] : toStepStatuses(spec, view, builtinsOf(router)),
       exposure: problem,
       route,
-      trouble: troubleOf(this.#options.caches.routers.get(routerKeyOf(namespace))),
+      trouble: troubleOf(router),
       routers: await withoutSlot(() => this.#options.views.look(namespace, { maxAgeMs, signal })),
     }
     const status = await this.#write(object, { state, revisions, spec, signal })

@@ -1,16 +1,24 @@
 import { type EnsembleSpec, notServedText, type StepStatus } from '@tutti/api'
 import { modelOfStep } from '@tutti/graph'
+import type { ToldBuiltins } from '../router/builtins-told.ts'
 import type { NamespaceView, StepTarget } from './namespace-view.ts'
 
-/** Builds the status of each step: the served name that it runs, and whether that, and its fallback, are ready. */
-export function toStepStatuses(spec: EnsembleSpec, view: NamespaceView): readonly StepStatus[] {
+/**
+ * Builds the status of each step: the served name that it runs, and whether that, and its fallback, are ready.
+ *
+ * @param builtins - state of the namespace's pods with built-ins.
+ */
+export function toStepStatuses(
+  spec: EnsembleSpec,
+  view: NamespaceView,
+  builtins: ToldBuiltins,
+): readonly StepStatus[] {
   return spec.steps.map((step) => {
     const { builtin, onError } = step
     const isBuiltin = builtin !== undefined && builtin.model === undefined
     const model = isBuiltin ? `builtin:${builtin.name}` : modelOfStep(step)
     const fallback = onError?.fallback && modelOfStep(onError.fallback)
-    // Whether routers reach built-ins they say themselves, with the generation that they execute.
-    const own = isBuiltin ? { ready: true } : checkTarget(model, view)
+    const own = isBuiltin ? builtins : checkTarget(model, view)
     const other = fallback === undefined ? own : checkTarget(fallback, view)
     return { name: step.name, model, ...(own.ready ? withFallback(own, other) : own) }
   })

@@ -46,6 +46,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
   )
   const guard = new ReplicasGuard({ client, clock })
   const scaler = new ReplicaScaler({
+    name: 'model-scaling',
     client: podClient,
     models: () =>
       caches.models

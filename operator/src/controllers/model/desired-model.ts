@@ -1,10 +1,11 @@
 import type { ModelSpec } from '@tutti/api'
 import type { PodTemplateSpec, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
-import { buildPodTemplate, TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
 import { type ModelFacts, toModelFacts } from '../../resources/model-facts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
+import { buildPodTemplate } from '../../resources/model-template.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
+import { TEMPLATE_ANNOTATION } from '../../resources/step-template.ts'
 import { credentialsDigest } from '../credentials-digest.ts'
 
 /** The state that the spec of a Model asks for. */

@@ -2,7 +2,7 @@ import type { ServedModel } from '@tutti/api'
 import type { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import { areContainersReady, isAlive, type PodState } from '../../pods/pod-state.ts'
-import { TEMPLATE_ANNOTATION } from '../../resources/model-deployment.ts'
+import { TEMPLATE_ANNOTATION } from '../../resources/step-template.ts'
 
 /** A pod of a Model, and its answer about the model. */
 export interface ModelPod {

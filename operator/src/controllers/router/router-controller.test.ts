@@ -190,7 +190,12 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       status.conditions.map(
         (one: PlainObject) => `${one['type']}=${one['status']}/${one['reason']}`,
       ),
-      ['Progressing=True/RollingOut', 'Degraded=False/AsExpected', 'Ready=True/Ready'],
+      [
+        'Progressing=True/RollingOut',
+        'Degraded=False/AsExpected',
+        'BuiltinsReady=True/NotNeeded',
+        'Ready=True/Ready',
+      ],
     )
   })
 

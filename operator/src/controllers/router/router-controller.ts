@@ -1,14 +1,16 @@
-import { isOfRouter } from '@tutti/api'
+import { isOfBuiltins, isOfRouter } from '@tutti/api'
 import { type KubeObject, type Stored, toFailureText, toKeyString } from '@tutti/kube'
 import { ROUTER } from '../../api/kinds.ts'
 import { NATS_SECRETS } from '../../nats/tenancy-secrets.ts'
 import { isReady, type PodState } from '../../pods/pod-state.ts'
 import { ROUTER_IDENTITY } from '../../resources/router-names.ts'
+import { BUILTINS_IDENTITY } from '../../resources/step-labels.ts'
 import { Applier } from '../../runtime/apply.ts'
 import { Controller, type ControllerOptions } from '../../runtime/controller.ts'
 import { childSource, ownSource, referenceSource, type Source } from '../../runtime/sources.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { type Caches, INDEX } from '../caches.ts'
+import { runsBuiltins } from './builtins-need.ts'
 import { failureOfRouter } from './router-pods.ts'
 import { type RouterControllerOptions, RouterReconciler } from './router-reconciler.ts'
 import { routerKeysOf } from './router-trouble.ts'
@@ -29,6 +31,11 @@ export function createRouterController(o: RouterControllerOptions): Controller {
     // The status of a Model or an Ensemble does not concern a router.
     referenceSource({ cache: models, toKeys: routerKeysOf, predicate: isOtherGeneration }),
     referenceSource({ cache: ensembles, toKeys: routerKeysOf, predicate: isOtherGeneration }),
+    // A revision that is accepted may need pods with built-ins, or its predecessor may.
+    referenceSource({
+      cache: caches.revisions,
+      toKeys: (revision) => (runsBuiltins(revision) ? routerKeysOf(revision) : []),
+    }),
     secretSource(caches),
     podSource(caches),
     ...children.map((cache) => childSource(cache, ROUTER)),
@@ -40,9 +47,9 @@ export function createRouterController(o: RouterControllerOptions): Controller {
 
 function childrenOf(caches: Caches) {
   const { serviceAccounts, roles, roleBindings, edges } = caches
-  const { networkPolicies, services, budgets, deployments } = caches
+  const { networkPolicies, services, budgets, deployments, autoscalers } = caches
   const access = [serviceAccounts, roles, roleBindings, edges]
-  return [...access, networkPolicies, services, budgets, deployments]
+  return [...access, networkPolicies, services, budgets, deployments, autoscalers]
 }
 
 /** Objects of a Router that was deleted serve on under the next. */
@@ -50,10 +57,10 @@ function isOfARouter({
   metadata: { labels = {}, ownerReferences = [] },
 }: Stored<KubeObject>): boolean {
   const controller = ownerReferences.find((owner) => owner.controller === true)
-  return (
-    Object.entries(ROUTER_IDENTITY).every(([key, value]) => labels[key] === value) &&
-    (controller === undefined || controller.kind === ROUTER.kind)
+  const isLabelled = [ROUTER_IDENTITY, BUILTINS_IDENTITY].some((identity) =>
+    Object.entries(identity).every(([key, value]) => labels[key] === value),
   )
+  return isLabelled && (controller === undefined || controller.kind === ROUTER.kind)
 }
 
 /** Tokens of Ensembles, and credentials: one that somebody changes or deletes is missed by the next pod, and cannot wait for its renewal. */
@@ -69,11 +76,11 @@ function secretSource({ secrets, ensembles }: Caches): Source {
   })
 }
 
-/** Pods of routers that come, go, or become something else. */
+/** Pods of routers, or with built-ins, that come, go, or become something else. */
 function podSource({ pods }: Caches): Source {
   return referenceSource({
     cache: pods,
-    toKeys: (pod) => (isOfRouter(pod) ? routerKeysOf(pod) : []),
+    toKeys: (pod) => (isOfRouter(pod) || isOfBuiltins(pod) ? routerKeysOf(pod) : []),
     predicate: (now, before) => stateOf(now) !== stateOf(before),
   })
 }

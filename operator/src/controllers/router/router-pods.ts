@@ -5,25 +5,31 @@ import { failureOfDeployment } from '../deployment-failure.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
-/** Finds why router pods cannot be created or cannot run; undefined if nothing is known to be wrong. Pure. */
+/**
+ * Finds why the pods of a router, or those with built-ins, cannot be created or cannot run; undefined if nothing is known to be
+ * wrong. Pure.
+ *
+ * @param name - of the Deployment; default the router's.
+ */
 export function findPodTrouble(
-  router: DeploymentState | undefined,
+  deployment: DeploymentState | undefined,
   pods: readonly PodState[],
   events: readonly Event[] = [],
+  name: string = ROUTER_NAMES.router,
 ): RouterTrouble | undefined {
-  const isServed = (router?.status?.readyReplicas ?? 0) > 0
+  const isServed = (deployment?.status?.readyReplicas ?? 0) > 0
   const [failure] = pods
     .toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))
     .flatMap((pod) => failureOfRouter(pod, events) ?? [])
     .filter((one) => !isServed || !isRestarted(one))
-  const found = failure ?? failureOfDeployment(router)
+  const found = failure ?? failureOfDeployment(deployment)
   if (found === undefined) return undefined
-  const message = `Deployment "${ROUTER_NAMES.router}": ${toFailureText(found)}`
+  const message = `Deployment "${name}": ${toFailureText(found)}`
   return { reason: found.reason, message }
 }
 
 /**
- * Finds the failure of a router pod. The result stays equal while the cause lasts, also between two pulls or restarts: all
+ * Finds the failure of a pod of a router or with built-ins. The result stays equal while the cause lasts, also between two pulls or restarts: all
  * Ensembles of the namespace copy it into their status.
  */
 export function failureOfRouter(pod: PodState, events: readonly Event[] = []): Failure | undefined {

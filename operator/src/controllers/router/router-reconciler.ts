@@ -22,6 +22,7 @@ import {
 } from '../../resources/router-deployment.ts'
 import type { ExposedEnsembles } from '../../resources/router-edge.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
+import { BUILTINS_NAME } from '../../resources/step-labels.ts'
 import type { Applier } from '../../runtime/apply.ts'
 import { toOwnerReference } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
@@ -35,6 +36,7 @@ import type { ControllerParts } from '../context.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
 import { parseSpec } from '../read-spec.ts'
 import { ReplicasGuard, toWriterText } from '../replicas-guard.ts'
+import type { BuiltinsSet } from './builtins-set.ts'
 import { eventsOfRouter } from './events.ts'
 import { findExposed } from './exposed-ensembles.ts'
 import { ISSUER_AGED_MS, IssuerKeys } from './issuer-keys.ts'
@@ -55,6 +57,7 @@ import { isUntouched } from './untouched.ts'
 export interface RouterControllerOptions extends ControllerParts, RouterNeedOptions {
   readonly tenancy: Tenancy
   readonly defaults: RouterDefaults
+  readonly builtins: BuiltinsSet
 }
 
 export interface RouterReconcilerOptions extends RouterControllerOptions {
@@ -67,11 +70,16 @@ type Router = Stored<RouterObject>
 /** The findings of a look at a Router. */
 interface Found {
   readonly trouble: RouterTrouble | undefined
+  /** Trouble with the objects around built-ins. */
+  readonly builtins?: RouterTrouble | undefined
   /** Time of the next look, in milliseconds since the epoch. */
   readonly againAtMs: number
   /** An error that is worth another try once the status says it. */
   readonly error?: Error
 }
+
+/** The result of applying the children of a Router. */
+type MadeSet = Pick<Found, 'trouble' | 'builtins'> & Partial<Pick<Found, 'againAtMs'>>
 
 const REASONS = { conflict: 'RouterConflict', refused: 'RouterRefused' }
 const SERVICES = [ROUTER_NAMES.grpcService, ROUTER_NAMES.httpService]
@@ -100,13 +108,13 @@ export class RouterReconciler {
   }
 
   async reconcile(context: ReconcileContext, key: string): Promise<Result> {
-    const { caches, applier, statuses } = this.#options
+    const { caches, applier, statuses, builtins } = this.#options
     const { signal } = context
     const namespace = namespaceOfKey(key)
     const router = caches.routers.get(key)
     const isUsed = this.#need.isUsed(namespace)
     if (router === undefined && !isUsed) {
-      for (const one of [applier, statuses, this.#guard]) one.forget(key)
+      for (const one of [applier, statuses, this.#guard, builtins]) one.forget(key)
       this.#need.forget(namespace)
       return {}
     }
@@ -132,11 +140,12 @@ export class RouterReconciler {
     })
   }
 
-  async #look(router: Router, { signal, withoutSlot }: ReconcileContext): Promise<Result> {
+  async #look(router: Router, context: ReconcileContext): Promise<Result> {
+    const { signal, withoutSlot } = context
     const { namespace = '', generation = 0 } = router.metadata
     const { statuses, events, views, clock, caches } = this.#options
     const { services, pods } = caches
-    const found = await this.#ensure(router, signal)
+    const found = await this.#ensure(router, context)
     if (found === undefined) return {}
     const before = statuses.current(router)
     const state = {
@@ -146,6 +155,7 @@ export class RouterReconciler {
       deployment: this.#deploymentIn(namespace),
       hasServices: SERVICES.every((name) => services.get(toKeyString({ namespace, name }))),
       pods: pods.byIndex(INDEX.router, namespace),
+      builtins: await this.#builtinsOf(router, found, signal),
       views: await withoutSlot(() => views.look(namespace, { maxAgeMs: AGED_MS, signal })),
     }
     const at = toTime(clock.epochMs())
@@ -158,6 +168,14 @@ export class RouterReconciler {
     return { requeueAfterMs: Math.max(1000, found.againAtMs - clock.epochMs()) }
   }
 
+  async #builtinsOf(router: Router, { builtins: trouble }: Found, signal: AbortSignal) {
+    const { builtins, defaults } = this.#options
+    const late = builtins.podsIn(router.metadata.namespace ?? '')
+    const events = await this.#latePods.eventsOf(late, { signal })
+    const { spec } = readRouter(router, defaults)
+    return builtins.stateOf(router, { spec, trouble, events })
+  }
+
   #replicasOf(router: Router): { readonly replicas?: number } {
     const { namespace = '' } = router.metadata
     const { defaults } = this.#options
@@ -166,7 +184,8 @@ export class RouterReconciler {
   }
 
   /** @returns undefined if the namespace is being deleted. */
-  async #ensure(router: Router, signal: AbortSignal): Promise<Found | undefined> {
+  async #ensure(router: Router, context: ReconcileContext): Promise<Found | undefined> {
+    const { signal } = context
     const soonMs = this.#options.clock.epochMs() + this.#troublePollMs
     const exposed = await this.#applyAccess(router, signal)
     const credential = await this.#ensureCredential(router, { soonMs, signal })
@@ -174,17 +193,20 @@ export class RouterReconciler {
     // An issuer may get other keys, of which no watch tells.
     const refreshMs = exposed.usesIssuer === true ? ISSUER_AGED_MS : Number.POSITIVE_INFINITY
     const renewAtMs = Math.min(credential.againAtMs, this.#options.clock.epochMs() + refreshMs)
-    const trouble = isKept(router)
-      ? await this.#makeSet(router, { exposed, signal })
-      : deletionOf(router)
+    const made: MadeSet = isKept(router)
+      ? await this.#makeSet(router, { exposed, context })
+      : { trouble: deletionOf(router) }
+    const { trouble, builtins } = made
     // Somebody else's object, or a policy: no watch tells that it is gone.
-    if (trouble !== undefined) return { trouble, againAtMs: Math.min(renewAtMs, soonMs) }
+    if (trouble !== undefined) return { trouble, builtins, againAtMs: Math.min(renewAtMs, soonMs) }
+    const builtinsAtMs = builtins === undefined ? made.againAtMs : soonMs
     const pods = this.#podsOf(router)
     const events = await this.#latePods.eventsOf(pods, { signal })
-    const lateMs =
-      toLatePodsDelayMs(pods, this.#options.clock.epochMs()) ?? Number.POSITIVE_INFINITY
-    const againAtMs = Math.min(renewAtMs, this.#options.clock.epochMs() + lateMs)
-    return { trouble: this.#podTroubleOf(router, events), againAtMs }
+    const nowMs = this.#options.clock.epochMs()
+    const all = [...pods, ...this.#options.builtins.podsIn(router.metadata.namespace ?? '')]
+    const lateMs = toLatePodsDelayMs(all, nowMs) ?? Number.POSITIVE_INFINITY
+    const againAtMs = Math.min(renewAtMs, builtinsAtMs ?? renewAtMs, nowMs + lateMs)
+    return { trouble: this.#podTroubleOf(router, events), builtins, againAtMs }
   }
 
   /**
@@ -235,19 +257,35 @@ export class RouterReconciler {
   /** Makes the router's objects. A spec that cannot be read changes nothing, because half of it may mean something else. */
   async #makeSet(
     router: Router,
-    { exposed, signal }: { readonly exposed: ExposedEnsembles; readonly signal: AbortSignal },
-  ): Promise<RouterTrouble | undefined> {
-    const { defaults, applier } = this.#options
+    {
+      exposed,
+      context,
+    }: { readonly exposed: ExposedEnsembles; readonly context: ReconcileContext },
+  ): Promise<MadeSet> {
+    const { signal } = context
+    const { defaults, applier, builtins } = this.#options
     const { namespace = '' } = router.metadata
     const { spec, problem: invalid } = readRouter(router, defaults)
-    if (invalid !== undefined)
-      return { reason: 'RouterSettingsInvalid', message: `spec.${invalid}` }
+    if (invalid !== undefined) {
+      return { trouble: { reason: 'RouterSettingsInvalid', message: `spec.${invalid}` } }
+    }
     const facts = { namespace, defaults, spec }
     const writer = await this.#findWriter(facts, signal)
-    const children = buildRouterSet({ ...facts, leavesReplicas: writer !== undefined }, exposed)
+    const planned = await builtins.plan(router, spec, context)
+    const children = [
+      ...buildRouterSet({ ...facts, leavesReplicas: writer !== undefined }, exposed),
+      ...planned.children,
+    ]
     const owner = { resource: ROUTER, object: router }
-    const problem = findChildProblem(await applier.sync(owner, children, { signal }), REASONS)
-    return problem ?? writer
+    const { outcomes } = await applier.sync(owner, children, { signal })
+    // Those of built-ins have a condition of their own: Ensembles without them are served all the same.
+    const own = outcomes.filter(({ key }) => key.name !== BUILTINS_NAME)
+    const problem = findChildProblem({ outcomes: own }, REASONS)
+    return {
+      trouble: problem ?? writer ?? planned.writer,
+      builtins: builtins.problemOf(outcomes),
+      againAtMs: planned.againAtMs,
+    }
   }
 
   /** Finds another client that writes the replicas of the Deployment, to which the operator leaves them. */

@@ -1,7 +1,13 @@
 import { ServeError } from '@tutti/errors'
 import t from 'tap'
 import { modelDeployment, modelPod } from '../../testing/model-world.ts'
-import { conditionsOfRouter, type RouterState, summarizeRouter } from './router-status.ts'
+import { builtinsOf, hasOtherBuiltins } from './builtins-told.ts'
+import {
+  type BuiltinsState,
+  conditionsOfRouter,
+  type RouterState,
+  summarizeRouter,
+} from './router-status.ts'
 import { hasOtherTrouble, type RouterTrouble, troubleOf } from './router-trouble.ts'
 
 const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as const
@@ -20,6 +26,11 @@ function state(o: Partial<RouterState> = {}): RouterState {
     views: [],
     ...o,
   }
+}
+
+function wanted(replicas: number) {
+  const deployment = modelDeployment()
+  return { ...deployment, spec: { ...deployment.spec, replicas } }
 }
 
 const AT = '2026-01-01T00:00:00Z'
@@ -45,6 +56,66 @@ await t.test('one without pods is not, and one whose pods come is progressing', 
   const { deployment } = state()
   const more = deployment && { ...deployment, status: { ...deployment.status, replicas: 3 } }
   t.match(conditionsOfRouter(state({ deployment: more })).Progressing, { reason: 'RollingOut' })
+})
+
+await t.test('pods with built-ins have a condition of their own', async (t) => {
+  const builtins = (o: Partial<BuiltinsState> = {}) =>
+    state({
+      builtins: {
+        deployment: wanted(2),
+        pods: [pod('x'), pod('y', false)],
+        fewest: 1,
+        trouble: undefined,
+        ...o,
+      },
+    })
+  const failed = { reason: 'ErrImagePull', message: 'no such image' }
+  const cases: readonly (readonly [RouterState, string])[] = [
+    [state(), 'True/NotNeeded'],
+    // Scaled up by their load, they do not all need to be there.
+    [builtins(), 'True/Ready'],
+    [builtins({ fewest: 2 }), 'False/PodsNotReady'],
+    [builtins({ trouble: failed }), 'False/ErrImagePull'],
+    [builtins({ deployment: wanted(0) }), 'False/ScaledToZero'],
+    [builtins({ deployment: undefined }), 'False/Pending'],
+    [
+      {
+        ...builtins({ deployment: undefined }),
+        trouble: { reason: 'CredentialMissing', message: '' },
+      },
+      'False/CredentialMissing',
+    ],
+  ]
+  for (const [given, text] of cases) {
+    const { BuiltinsReady, Ready } = conditionsOfRouter(given)
+    t.equal(`${BuiltinsReady.status}/${BuiltinsReady.reason}`, text)
+    t.equal(Ready.status, 'True', 'requests without built-ins are answered')
+  }
+  t.notOk('builtins' in told(undefined).status)
+  t.same(told(undefined, builtins()).status.builtins, {
+    podsReady: '1/2',
+    replicas: 2,
+    readyReplicas: 1,
+  })
+})
+
+await t.test('a step reads from the status whether built-ins answer', async (t) => {
+  const of = (o: Partial<BuiltinsState>) => {
+    const given = { deployment: modelDeployment(), pods: [], fewest: 1, trouble: undefined, ...o }
+    return told(undefined, { builtins: given })
+  }
+  const late = {
+    ready: false,
+    reason: 'Pending',
+    message: 'the pods with built-ins are not there yet',
+  }
+  t.same(builtinsOf(undefined), late)
+  t.same(builtinsOf(told(undefined)), late, 'the Router does not know yet that they are needed')
+  const trouble = { reason: 'ErrImagePull', message: 'no such image' }
+  t.same(builtinsOf(of({ trouble })), { ready: false, replicas: 0, ...trouble })
+  t.same(builtinsOf(of({ trouble, pods: [pod('a')] })), { ready: true, replicas: 1 })
+  t.ok(hasOtherBuiltins(of({ trouble }), of({})))
+  t.notOk(hasOtherBuiltins(of({ trouble }), of({ trouble })))
 })
 
 await t.test('numbers of an earlier spec do not count', async (t) => {

@@ -10,7 +10,7 @@ import { isAlive, isReady, type PodState } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
-import { isObserved, toPodsReady } from '../deployment-state.ts'
+import { isObserved, podCountsOf, toPodsReady } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import type { RouterTrouble } from './router-trouble.ts'
 
@@ -24,8 +24,19 @@ export interface RouterState {
   /** True if both Services of the Router exist. */
   readonly hasServices: boolean
   readonly pods: readonly PodState[]
+  /** Pods with built-ins; undefined if there are none, and none are needed. */
+  readonly builtins?: BuiltinsState | undefined
   /** Answers of the ready pods. */
   readonly views: readonly RouterView[]
+}
+
+/** The facts about the pods with the built-ins of a namespace. */
+export interface BuiltinsState {
+  readonly deployment: DeploymentState | undefined
+  readonly pods: readonly PodState[]
+  /** Number of pods that are enough. */
+  readonly fewest: number
+  readonly trouble: RouterTrouble | undefined
 }
 
 /** Computes all conditions of a Router. Pure. */
@@ -35,6 +46,7 @@ export function conditionsOfRouter(
   return {
     Progressing: checkProgressing(state),
     Degraded: checkDegraded(state),
+    BuiltinsReady: checkBuiltins(state),
     Ready: checkReady(state),
   }
 }
@@ -72,6 +84,23 @@ function checkProgressing({ trouble, deployment, replicas }: RouterState): Condi
   )
 }
 
+/** Checks the pods with built-ins. It does not count for `Ready`: Ensembles without built-ins do not need them. */
+function checkBuiltins({ builtins, trouble }: RouterState): ConditionState {
+  if (builtins === undefined) return isTrue('NotNeeded', 'no Ensemble needs pods for built-ins')
+  const { deployment, pods, fewest, trouble: own } = builtins
+  const inTheWay = own ?? (deployment === undefined ? trouble : undefined)
+  if (inTheWay !== undefined) return isFalse(inTheWay.reason, inTheWay.message)
+  if (deployment === undefined) {
+    return isFalse('Pending', 'the Deployment of the built-ins is not there yet')
+  }
+  const { wanted } = podCountsOf(deployment)
+  if (wanted === 0) return isFalse('ScaledToZero', 'no pods with built-ins are wanted')
+  const ready = pods.filter(isReady).length
+  const text = `${ready} of ${wanted} pods with built-ins are ready`
+  const needed = Math.min(wanted, fewest)
+  return ready >= needed ? isTrue('Ready', text) : isFalse('PodsNotReady', text)
+}
+
 /** Counts pods. `done` are those of the newest template that are ready. */
 function countPods(deployment: DeploymentState | undefined) {
   const { updatedReplicas = 0, readyReplicas = 0, replicas = 0 } = deployment?.status ?? {}
@@ -104,11 +133,22 @@ export function summarizeRouter(
     podsReady: toPodsReady(ready, state.replicas ?? state.deployment?.spec.replicas),
     replicas: pods.length,
     readyReplicas: ready,
+    ...(state.builtins !== undefined && { builtins: toBuiltins(state.builtins) }),
     pods: pods.slice(0, MOST_PODS).map((pod) => {
       const { name } = pod.metadata
       const view = state.views.find((one) => one.pod === name)
       return { name, ready: isReady(pod), ...(isReady(pod) && view && toAnswer(view)) }
     }),
+  }
+}
+
+function toBuiltins({ pods, deployment }: BuiltinsState): RouterStatus['builtins'] {
+  const alive = pods.filter(isAlive)
+  const ready = alive.filter(isReady).length
+  return {
+    podsReady: toPodsReady(ready, deployment?.spec.replicas),
+    replicas: alive.length,
+    readyReplicas: ready,
   }
 }
 

@@ -12,6 +12,16 @@ export function isOfRouter(object: {
   return object.metadata.labels?.[COMPONENT] === 'router'
 }
 
+/** The label of each object around the built-ins of a namespace, its step pods among them. Its value is `true`. */
+export const BUILTINS_LABEL = 'tutti.dev/builtins'
+
+/** Tells whether an object is one of those around the built-ins of a namespace. */
+export function isOfBuiltins(object: {
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> }
+}): boolean {
+  return object.metadata.labels?.[BUILTINS_LABEL] === 'true'
+}
+
 /** The label of each object of a Model, with the Model's metadata.name. */
 export const MODEL_LABEL = 'tutti.dev/model'
 /**

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ModelResources, Toleration } from '../model/model-pods.ts'
+import { ModelScaling } from '../model/model-scaling.ts'
 import { cel, celPattern, listAtomic, listSet, text } from '../schema/cel.ts'
 import { bytes, DURATION, duration, labels, whole } from '../schema/fields.ts'
 
@@ -39,6 +40,28 @@ const ClientNamespaces = cel(listSet(ClientNamespace, { max: 64 }), {
 export const ROUTER_CONSOLES = ['None', 'Show', 'Infer'] as const
 export type RouterConsole = (typeof ROUTER_CONSOLES)[number]
 
+/** The fields about where pods run, of the router and of built-ins. */
+const PLACEMENT = {
+  nodeSelector: labels('Labels that a node needs. Default none.').optional(),
+  tolerations: listAtomic(Toleration, { max: 16 })
+    .optional()
+    .describe('Taints that the pods tolerate. Default none.'),
+}
+
+const Builtins = z
+  .strictObject({
+    scaling: ModelScaling.optional().describe(
+      'How the number of pods is decided, and its bounds, as in a Model. Default: one pod.',
+    ),
+    resources: ModelResources.optional().describe(
+      'Resources of a pod. Default: requests of 250m CPU and 512Mi, a limit of 2Gi of memory.',
+    ),
+    ...PLACEMENT,
+  })
+  .describe(
+    'Pods of the built-in steps of Ensembles that name no Model beside which they run. They are there as long as an Ensemble needs them.',
+  )
+
 /** The fields of a Router; the operator's flags give the defaults of `replicas` and `image`. */
 export const RouterSpec = z
   .strictObject({
@@ -55,10 +78,7 @@ export const RouterSpec = z
     resources: ModelResources.optional().describe(
       'Resources of a pod. Default: requests of 250m CPU and 512Mi, a limit of 2Gi of memory.',
     ),
-    nodeSelector: labels('Labels that a node needs. Default none.').optional(),
-    tolerations: listAtomic(Toleration, { max: 16 })
-      .optional()
-      .describe('Taints that the pods tolerate. Default none.'),
+    ...PLACEMENT,
     maxInFlightRequests: whole(
       1,
       10_000_000,
@@ -85,6 +105,7 @@ export const RouterSpec = z
       .describe(
         'The console, a web page on port 8003 of the loopback of each pod, which kubectl port-forward reaches: None, Show, or Infer to send requests from it too. Another value replaces the pods of the router. Default: --router-console of the operator.',
       ),
+    builtins: Builtins.optional(),
   })
   .describe("Settings of the namespace's router. Absent fields have their defaults.")
 export type RouterSpec = z.infer<typeof RouterSpec>

@@ -166,6 +166,14 @@ export const RouterStatus = z
     podsReady: PODS_READY,
     replicas: count('Pods.').optional(),
     readyReplicas: count('Pods that are ready.').optional(),
+    builtins: z
+      .strictObject({
+        podsReady: PODS_READY,
+        replicas: count('Pods.').optional(),
+        readyReplicas: count('Pods that are ready.').optional(),
+      })
+      .optional()
+      .describe('The pods with built-ins; absent while no Ensemble needs them.'),
     pods: listMap(RouterPod, 'name', { max: MOST_PODS })
       .optional()
       .describe(`The pods, by name; at most ${MOST_PODS} of them.`),
@@ -199,5 +207,5 @@ export const ENSEMBLE_CONDITIONS = [
 export type EnsembleConditionType = (typeof ENSEMBLE_CONDITIONS)[number]
 
 /** Condition types of a Router. */
-export const ROUTER_CONDITIONS = ['Progressing', 'Degraded', 'Ready'] as const
+export const ROUTER_CONDITIONS = ['Progressing', 'Degraded', 'BuiltinsReady', 'Ready'] as const
 export type RouterConditionType = (typeof ROUTER_CONDITIONS)[number]

@@ -123,6 +123,20 @@ const pods = (metadata: Manifest) => ({ podTemplate: { metadata } })
 const behavior = { scaleUp: { selectPolicy: 'Max' } }
 const someMetric = { type: 'Pods', pods: { metric: { name: 'q' }, target: { type: 'Value' } } }
 
+const SCALINGS: readonly Manifest[] = [
+  { minReplicas: 3, maxReplicas: 2 },
+  { provider: 'None', minReplicas: 1 },
+  { provider: 'None', metrics: [someMetric] },
+  { replicas: 2 },
+  { provider: 'HPA', replicas: 0 },
+  { provider: 'HPA', target: 1 },
+  { provider: 'HPA' },
+  { metrics: [someMetric] },
+  { behavior },
+  { provider: 'None', behavior },
+  { provider: 'HPA', metrics: [{ ...someMetric, type: 'Object' }] },
+]
+
 const MODEL_CHANGES: readonly Manifest[] = [
   ...['gs://a/b', 's3://a', 'pvc://x/../y', 'image://a/b', 'https://me:x@h/m.tar'].map(toUri),
   ...['image://a.b:5000/c/d', 'hostPath:///a\nb', "pvc://it's", 'image://localhost:1/a'].map(toUri),
@@ -148,19 +162,7 @@ const MODEL_CHANGES: readonly Manifest[] = [
   pods({ annotations: tooMany }),
   pods({ labels: { 'tutti.dev/a': 'b' } }),
   pods({ labels: { 'x.tutti.dev/a': 'b' } }),
-  ...[
-    { minReplicas: 3, maxReplicas: 2 },
-    { provider: 'None', minReplicas: 1 },
-    { provider: 'None', metrics: [someMetric] },
-    { replicas: 2 },
-    { provider: 'HPA', replicas: 0 },
-    { provider: 'HPA', target: 1 },
-    { provider: 'HPA' },
-    { metrics: [someMetric] },
-    { behavior },
-    { provider: 'None', behavior },
-    { provider: 'HPA', metrics: [{ ...someMetric, type: 'Object' }] },
-  ].map((scaling) => ({ scaling })),
+  ...SCALINGS.map((scaling) => ({ scaling })),
   { rollout: { maxSurge: 0 } },
   { rollout: { maxSurge: '0%', maxUnavailable: '0%' } },
   { rollout: { maxSurge: '00%', maxUnavailable: 0 } },
@@ -250,6 +252,9 @@ const ROUTER_CHANGES: readonly Manifest[] = [
   ...badKeys.map((nodeSelector) => ({ nodeSelector })),
   ...[...DURATIONS, '25h', '999ms', '24h1ms'].map((drain) => ({ timeouts: { drain } })),
   { clientNamespaces: ['*', 'a'] },
+  { builtins: {} },
+  ...badKeys.map((nodeSelector) => ({ builtins: { nodeSelector } })),
+  ...SCALINGS.map((scaling) => ({ builtins: { scaling } })),
 ]
 
 const CHANGES = new Map([

@@ -200,6 +200,12 @@ export const WHOLE: readonly Manifest[] = [
     clientNamespaces: ['apps', 'web'],
     stepTransport: 'TLS',
     console: 'Show',
+    builtins: {
+      scaling: { minReplicas: 2, maxReplicas: 4, target: 8 },
+      resources: { requests: { cpu: '1' }, limits: { memory: '3Gi' } },
+      nodeSelector: { disk: 'fast' },
+      tolerations: [{ key: 'b', operator: 'Equal', value: 'c', effect: 'NoExecute' }],
+    },
   }),
   routerManifest('default', {}),
   ensembleManifest('edge', {

@@ -1,0 +1,106 @@
+import type { ModelSpec } from '@tutti/api'
+import {
+  DEPLOYMENT,
+  type Deployment,
+  type Desired,
+  HORIZONTAL_POD_AUTOSCALER,
+  type HorizontalPodAutoscaler,
+  NETWORK_POLICY,
+  POD_DISRUPTION_BUDGET,
+  type PodTemplateSpec,
+  SERVICE,
+  SERVICE_ACCOUNT,
+  type Service,
+} from '@tutti/kube'
+import { type DesiredChild, desiredChild } from '../runtime/children.ts'
+import { mayHaveSeveral, type Scaling } from './model-scaling.ts'
+import { toPlain } from './plain.ts'
+import { buildBudget, buildNetworkPolicy, type ServingMetadata } from './serving-children.ts'
+import { DIRECT_PORT, type StepPodSettings } from './step-settings.ts'
+
+/** Beyond the time of a load: for scheduling, the pull of the image and the fetch. */
+const START_S = 600
+const OLD_REPLICA_SETS = 3
+
+/** The pods of a Model, or those with the built-ins of a namespace. */
+export interface StepSet extends ServingMetadata {
+  readonly settings: StepPodSettings
+  /** Fields about the pods as a whole. */
+  readonly spec: Pick<ModelSpec, 'scaling' | 'disruptionBudget' | 'rollout'>
+  readonly scaling: Scaling
+  /** Replicas to write; undefined if an autoscaler or a user sets them. */
+  readonly replicas: number | undefined
+  readonly podTemplate: PodTemplateSpec
+  /** Longest time of a load, in seconds. */
+  readonly loadS: number
+  readonly services: readonly Desired<Service>[]
+}
+
+/**
+ * Builds the Deployment of steps and all objects around it, in the order in which they are applied: objects that pods need come
+ * before the Deployment. Pure; equal input gives equal text.
+ */
+export function buildStepChildren(set: StepSet): readonly DesiredChild[] {
+  const { metadata, replicas, services } = set
+  const { network, transport } = set.settings
+  const routerPorts = transport === undefined ? [] : [DIRECT_PORT]
+  const bounds = boundsOf(set)
+  const autoscaler = buildAutoscaler(set)
+  return [
+    desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
+    ...(network.isEnabled
+      ? [desiredChild(NETWORK_POLICY, buildNetworkPolicy(set, { network, routerPorts }))]
+      : []),
+    ...services.map((service) => desiredChild(SERVICE, service)),
+    ...(bounds === undefined
+      ? []
+      : [desiredChild(POD_DISRUPTION_BUDGET, buildBudget(set, bounds))]),
+    desiredChild(DEPLOYMENT, buildDeployment(set), {
+      handsOverReplicas: replicas === undefined,
+      // Kubernetes makes no pod without it, and tries again ever less often.
+      needs: [SERVICE_ACCOUNT],
+    }),
+    // After the Deployment, whose replicas it takes over.
+    ...(autoscaler === undefined ? [] : [desiredChild(HORIZONTAL_POD_AUTOSCALER, autoscaler)]),
+  ]
+}
+
+function buildDeployment(set: StepSet): Desired<Deployment> {
+  const { metadata, selector, replicas, podTemplate, loadS } = set
+  const { maxSurge = 1, maxUnavailable = 0 } = set.spec.rollout ?? {}
+  return {
+    metadata,
+    spec: {
+      ...(replicas !== undefined && { replicas }),
+      selector: { matchLabels: selector },
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+      progressDeadlineSeconds: loadS + START_S,
+      revisionHistoryLimit: OLD_REPLICA_SETS,
+      template: podTemplate,
+    },
+  }
+}
+
+function boundsOf({ spec: { disruptionBudget }, scaling }: StepSet) {
+  if (disruptionBudget === undefined && !mayHaveSeveral(scaling)) return undefined
+  return toPlain(disruptionBudget ?? { maxUnavailable: 1 })
+}
+
+function buildAutoscaler({
+  metadata,
+  spec,
+  scaling,
+}: StepSet): Desired<HorizontalPodAutoscaler> | undefined {
+  if (scaling.provider !== 'HPA') return undefined
+  const { metrics = [], behavior } = spec.scaling ?? {}
+  return {
+    metadata,
+    spec: {
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: metadata.name },
+      minReplicas: scaling.min,
+      maxReplicas: scaling.max,
+      metrics: metrics.map((metric) => ({ ...toPlain(metric) })),
+      ...(behavior !== undefined && { behavior: { ...toPlain(behavior) } }),
+    },
+  }
+}
