@@ -2,7 +2,7 @@ import type { ModelConfig } from '@tutti/model-config'
 import type { StepTensor, TensorDefinition } from '../check/find-tensor-faults.ts'
 import { hintOf } from '../check/problem.ts'
 import type { Words } from '../check/words.ts'
-import { sourceKeyOf, stepPath } from './ensemble-references.ts'
+import { type GraphRead, sourceKeyOf, stepPath } from './ensemble-references.ts'
 import { allReads, type ResolvedSpec } from './resolve-references.ts'
 
 /** The words of an Ensemble manifest. */
@@ -55,7 +55,7 @@ export class ManifestWords implements Words {
     return `${this.model(index)}.version`
   }
 
-  /** An output stands in the outputMap of the step that makes it, else where it is read first. */
+  /** An output stands in the outputMap of the step that makes it, else where it is given out, which may declare its type, or read first. */
   tensor({ step, side, name }: StepTensor): string {
     const { inputs, declared } = this.#resolved
     // A fallback has the tensors of its step, and does not name them.
@@ -64,8 +64,11 @@ export class ManifestWords implements Words {
     if (side === 'input') return inputs[step]?.get(name)?.path ?? stepAt
     if (declared[step]?.has(name) === true) return `${stepAt}.outputMap[${name}]`
     const key = sourceKeyOf({ kind: 'made', step, output: name })
-    const read = allReads(this.#resolved).find(({ source }) => sourceKeyOf(source) === key)
-    return read?.path ?? stepAt
+    const isIt = ({ source }: GraphRead): boolean => sourceKeyOf(source) === key
+    const given = this.#resolved.outputs
+      .flatMap((output) => (output?.reads.length === 1 ? output.reads : []))
+      .find(isIt)
+    return (given ?? allReads(this.#resolved).find(isIt))?.path ?? stepAt
   }
 
   input(index: number): string {

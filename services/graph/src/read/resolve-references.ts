@@ -82,7 +82,7 @@ export function modelsOfStep(
 /**
  * Resolves every reference of an Ensemble, and reports the references that cannot be resolved.
  *
- * @param findModel - called only for steps that a shorthand `inputs: [STEP]` is about.
+ * @param findModel - called only for steps that a shorthand `inputs: [STEP]` is about, or where a map seems to be turned round.
  */
 export function resolveReferences(
   spec: EnsembleSpec,
@@ -204,10 +204,11 @@ function readMap(
   const found = new Map<string, ResolvedSource>()
   for (const [input, reference] of Object.entries(map ?? {})) {
     const path = `${stepPath(spec, index)}.${field}[${input}]`
-    if (!references.isKnown(reference) && references.isKnown(input)) {
+    const isTurned = !references.isKnown(reference) && references.isKnown(input)
+    if (isTurned) references.mean(input)
+    if (isTurned && !isInput(o, input)) {
       const problem = `no ensemble tensor '${reference}', but '${input}' is one: ${field} goes from the model's input to the tensor that feeds it; want {${reference}: ${input}}`
       o.report('UnknownTensor', path, problem)
-      references.mean(input)
       o.partial.add(index)
       continue
     }
@@ -216,6 +217,13 @@ function readMap(
     else found.set(input, { from: source, path, reads: [{ source, path }] })
   }
   return found
+}
+
+/** Tells whether a step's model is known to have an input of this name. */
+function isInput({ spec, findModel, index }: StepReads, name: string): boolean {
+  const step = spec.steps[index]
+  const model = step && findModel(modelOfStep(step))
+  return model?.input.some((input) => input.name === name) === true
 }
 
 function addShorthand(

@@ -100,6 +100,45 @@ await t.test('what follows from a problem is not told beside it', (t) => {
   t.end()
 })
 
+await t.test('a problem is told where its author can see it', (t) => {
+  const cases: [Spec, string][] = [
+    // The model has the input, so that the map is not turned round.
+    [
+      { steps: [{ ...detect, inputMap: { image: 'imag' } }] },
+      "steps[0](det).inputMap[image]: no ensemble tensor 'imag'; did you mean 'image'?",
+    ],
+    // A tensor that a step reads too is declared where it is given out.
+    [
+      {
+        outputs: [
+          { ...two('det.crops'), datatype: 'INT8', shape: [-1, -1, 3] },
+          { name: 'boxes', from: 'more.boxes' },
+        ],
+        steps: [detect, step('more', 'detector', { image: 'det.crops' })],
+      },
+      "outputs[0].from: 'detector' makes UINT8[-1,-1,3], outputs[0](crops) is INT8[-1,-1,3]",
+    ],
+    // To clients an output with the name of an input has the type of both.
+    [
+      { outputs: [{ name: 'image', from: 'det.crops', datatype: 'INT8', shape: [-1, -1, 3] }] },
+      'outputs[0](image).from: got INT8[-1,-1,3], want UINT8[-1,-1,3], which the input of that name is',
+    ],
+    [
+      { outputs: [{ name: 'image', from: 'det.crops', datatype: 'UINT8', shape: [3] }] },
+      'outputs[0](image).from: got UINT8[3], want UINT8[-1,-1,3], which the input of that name is',
+    ],
+  ]
+  for (const [spec, message] of cases) {
+    const result = checkOver(spec)
+    const found = result.accepted ? [] : [result, ...(result.others ?? [])]
+    t.ok(
+      found.some((one) => one.message === message),
+      `${message}: ${found.map((one) => one.message).join('; ')}`,
+    )
+  }
+  t.end()
+})
+
 const some = (count: number) => Array.from({ length: count }, (_, i) => ({ message: `p${i}` }))
 
 await t.test('a summary has the first problems, and how many there are besides', (t) => {

@@ -13,6 +13,7 @@ import {
 import { findCallFaults } from '../check/find-call-faults.ts'
 import { findConditionFaults } from '../check/find-condition-faults.ts'
 import { findRepeatFaults } from '../check/find-repeat-faults.ts'
+import { findSharedNames } from '../check/find-shared-names.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
 import { type ConfigOfStep, findTensorFaults } from '../check/find-tensor-faults.ts'
 import type { AcceptedReason, Problem } from '../check/problem.ts'
@@ -145,7 +146,11 @@ function* findProblems(
       ({ model }) => models.known.get(model)?.optionalOutputs ?? [],
     )
   const checked = { config, graph, configOf, modelOf, definitions, optionalOutputsOf }
-  for (const fault of [...findConditionFaults(checked), ...findRepeatFaults(checked)]) {
+  for (const fault of [
+    ...findConditionFaults(checked),
+    ...findRepeatFaults(checked),
+    ...findSharedNames(config),
+  ]) {
     yield describeCondition(fault, words)
   }
 }

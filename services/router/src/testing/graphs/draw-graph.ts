@@ -35,7 +35,7 @@ export function drawGraph(seed: number): GraphSketch {
     hasFailures: roll(4) > 0,
   }
   const inputs = Array.from({ length: 1 + roll(3) }, (_, i) => drawPort(d, i))
-  const isDecoupled = chance(d, 20)
+  const isDecoupled = chance(d, 25)
   const top = drawEnsemble(d, { inputs, isDecoupled, depth: 0 })
   const { models, ensembles, slowestMs } = d
   return { seed, top, models, ensembles, slowestMs }

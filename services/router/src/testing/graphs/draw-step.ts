@@ -204,7 +204,7 @@ function carriesOf({ inputs, outputs }: CalleeSketch): LoopSketch['carry'] {
 function drawRules(d: Drawing, callee: CalleeSketch, form: Form) {
   const timeoutMs = 1 + d.roll(2 * d.slowestMs)
   if (callee.isDecoupled) return chance(d, 15) ? { timeoutMs } : {}
-  const codes = CODES.filter(() => chance(d, 50))
+  const codes = CODES.filter((code) => chance(d, code === 'UNAVAILABLE' ? 70 : 30))
   const [first] = codes
   const mayRunTwice = codes.includes('INTERNAL') || codes.includes('INVALID_ARGUMENT')
   const retry = {
@@ -215,7 +215,7 @@ function drawRules(d: Drawing, callee: CalleeSketch, form: Form) {
   }
   return {
     ...(chance(d, 20) && { timeoutMs }),
-    ...(chance(d, 30) && { retry, ...((mayRunTwice || chance(d, 40)) && { mayRunTwice: true }) }),
+    ...(chance(d, 40) && { retry, ...((mayRunTwice || chance(d, 40)) && { mayRunTwice: true }) }),
     ...(chance(d, 22) && {
       onError: {
         fallback: drawFallback(d, callee, form),
@@ -282,7 +282,8 @@ function drawRepeat(
       return { ref, type, mayBeSkipped: false, mayBeMissing: false, isRead: true }
     })
     const until = drawCondition(d, [...own, ...(chance(d, 30) ? available : [])])
-    const maxIterations = 1 + d.roll(chance(d, 10) ? 14 : 5)
+    // Many iterations in a short time may take more retries than there are.
+    const maxIterations = 1 + d.roll(d.slowestMs < 100 ? 40 : 5)
     return { loop: { carry, maxIterations, ...(chance(d, 75) && { until }) } }
   }
   const counts = available.filter(({ type }) => type.datatype === 'INT64' && isOne(type))

@@ -71,7 +71,7 @@ export function drawValue({ roll }: Pick<Drawing, 'roll'>, type: TensorType): Va
 function drawReliability(d: Drawing): Reliability {
   if (!d.hasFailures) return 'sound'
   const roll = d.roll(100)
-  if (roll < 72) return 'sound'
+  if (roll < 62) return 'sound'
   if (roll < 92) return 'flaky'
   return roll < 98 ? 'broken' : 'hanging'
 }
@@ -102,7 +102,7 @@ export function drawModel(
     isVaried: chance(d, 40),
     // A last response of a stream without outputs only says that it is the last one.
     withholds: !isWhole && !isDecoupled && chance(d, 6),
-    endsLate: mayEndLate && chance(d, 12),
+    endsLate: mayEndLate && chance(d, 20),
     isInstant: chance(d, 30),
     isDeaf: chance(d, 20),
   }

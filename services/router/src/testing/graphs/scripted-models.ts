@@ -127,6 +127,7 @@ const FAILURES: readonly ScriptedFailure[] = [
   { reason: 'ENGINE_FAILED', executed: 'maybe' },
   { reason: 'STEP_UNAVAILABLE', executed: 'no' },
   { reason: 'STEP_LOST', executed: 'maybe' },
+  { reason: 'STEP_LOST', executed: 'maybe' },
   { reason: 'QUEUE_FULL', executed: 'no' },
   { reason: 'OVERLOADED', executed: 'no' },
   { reason: 'ENGINE_STOPPED', executed: 'no' },
