@@ -18,13 +18,15 @@ interface ExampleCommands {
   readonly asks: string
 }
 
-/** Reads the commands of an example: the two blocks of its README. */
+/** The example whose networks are not in the repository; e2e/src/ocr has its test. */
+export const FETCHED_EXAMPLE = 'read-text'
+
+/** Reads the commands of an example: blocks of its README, one behind the other. */
 async function commandsOf(folder: string): Promise<ExampleCommands> {
   const text = await readFile(join(EXAMPLES, folder, 'README.md'), 'utf8')
-  const [serves = '', asks = ''] = [...text.matchAll(/^```sh\n(.*?)\n```$/gms)].map(
-    ([, block = '']) => block,
-  )
-  return { serves, asks }
+  const blocks = [...text.matchAll(/^```sh\n(.*?)\n```$/gms)].map(([, block = '']) => block)
+  const at = blocks.findIndex((block) => block.includes('-- serve '))
+  return { serves: blocks[at] ?? '', asks: blocks[at + 1] ?? '' }
 }
 
 /** The commands of each example, by its folder. */
@@ -39,11 +41,10 @@ export const EXAMPLE_MANIFESTS: readonly string[] = [
   ),
 ]
 
-/** Returns all manifests as one text. Several of them have the same Models, word for word. */
+/** Returns the manifests whose networks are there as one text. Several of them have the same Models, word for word. */
 export async function joinExampleManifests(): Promise<string> {
-  const texts = await Promise.all(
-    EXAMPLE_MANIFESTS.map((path) => readFile(`${ROOT}${path}`, 'utf8')),
-  )
+  const own = EXAMPLE_MANIFESTS.filter((path) => !path.includes(`/${FETCHED_EXAMPLE}/`))
+  const texts = await Promise.all(own.map((path) => readFile(`${ROOT}${path}`, 'utf8')))
   const documents = texts.flatMap((text) => text.replaceAll(/^#.*\n/gm, '').split(/^---\n/m))
   return [...new Set(documents.map((text) => text.trim()))].join('\n---\n')
 }

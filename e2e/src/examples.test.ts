@@ -32,6 +32,7 @@ await t.test('every example is served by one command, of a manifest that is vali
     'face',
     'fallback',
     'ocr',
+    'read-text',
     'text-stream',
     'two-tier',
   ])

@@ -6,6 +6,7 @@ import { findFaketime } from '../setup/faketime.mjs'
 import { findKubeBinaries } from '../setup/kube-binaries.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
+import { findOcr } from '../setup/ocr.mjs'
 import { findPerfAnalyzer } from '../setup/perf-analyzer.mjs'
 import { findPrometheus } from '../setup/prometheus.mjs'
 import { ensurePython } from '../setup/python.mjs'
@@ -36,6 +37,11 @@ export const NEEDS = {
     provide: async (root) => ({
       TUTTI_TEST_PYTHON: await ensurePython(join(root, 'scripts', 'test-requirements.txt')),
     }),
+  },
+  /** The networks of the example read-text, and a Python with the program that it is compared with. */
+  ocr: {
+    names: ['TUTTI_OCR_PYTHON', 'TUTTI_OCR_NETWORKS'],
+    provide: (root) => findOcr(root),
   },
   torch: {
     names: ['TUTTI_TEST_TORCH_PYTHON'],
