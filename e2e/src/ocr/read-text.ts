@@ -7,6 +7,7 @@ import { restCall } from '../rest-call.ts'
 import { restInfer, restOutputs } from '../rest-infer.ts'
 import { ROOT, runProgram, type Target } from '../serving.ts'
 import { tempFolder } from '../temp-repository.ts'
+import type { Tensor } from '../tensors.ts'
 
 /** Python with the program that the example is compared with, and a folder with the networks of both. */
 const PYTHON = env['TUTTI_OCR_PYTHON']
@@ -49,13 +50,16 @@ export async function renderPictures(t: Test, count: number, lines?: number) {
   return { folder, files: new Map(files) }
 }
 
-/** Asks the Ensemble what a picture says. @throws Error if the answer is no success. */
-export async function readTexts(target: Target, picture: Buffer): Promise<readonly string[]> {
+/** The input of the Ensemble. */
+export function fileTensor(picture: Buffer): Tensor {
   const length = Buffer.alloc(4)
   length.writeUInt32LE(picture.byteLength)
-  const data = Buffer.concat([length, picture])
-  const file = { name: 'file', datatype: 'BYTES', shape: [1], data } as const
-  const outputs = restOutputs(await restInfer(target, 'read_text', [file]))
+  return { name: 'file', datatype: 'BYTES', shape: [1], data: Buffer.concat([length, picture]) }
+}
+
+/** Asks the Ensemble what a picture says. @throws Error if the answer is no success. */
+export async function readTexts(target: Target, picture: Buffer): Promise<readonly string[]> {
+  const outputs = restOutputs(await restInfer(target, 'read_text', [fileTensor(picture)]))
   return elementsOf(outputs.get('text') ?? Buffer.alloc(0))
 }
 
