@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { testFactor } from '@tutti/chassis/testing'
 import t, { type Test } from 'tap'
-import { serve, type Target } from '../serving.ts'
+import { ROOT, serve, type Target } from '../serving.ts'
 import {
   executionsOf,
   placeNetworks,
@@ -15,6 +15,7 @@ import {
 
 t.setTimeout(120_000 + testFactor() * 120_000)
 
+const SAMPLES = `${ROOT}model_repository/.samples`
 /** Pictures that are compared. */
 const PICTURES = 12 * testFactor()
 
@@ -38,6 +39,9 @@ await t.test(
       said,
       'the picture of the example',
     )
+    const words = (await readFile(`${SAMPLES}/words.txt`, 'utf8')).trim().split('\n')
+    const sample = await readTexts(server, await readFile(`${SAMPLES}/words.jpg`))
+    t.same(sample.toSorted(), words.toSorted(), 'the sample of the repository')
     const counts = { lines: 0, same: 0, sameLetters: 0, pictures: 0, samePictures: 0 }
     for (const [name, file] of files) {
       const [ours, theirs] = [await readTexts(server, file), wanted[name] ?? []]

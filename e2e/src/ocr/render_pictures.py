@@ -36,7 +36,7 @@ def draw_line(text, size, ink, font, angle):
 
 def some_line(dice, ink):
     text = " ".join(draw_word(dice) for _ in range(dice.choice([1, 1, 2, 3])))
-    font, size = dice.choice([*FONTS, None]), dice.randint(18, 56)
+    size, font = dice.randint(18, 56), dice.choice([*FONTS, None])
     angle = dice.choice([0, 0, 0, dice.uniform(-15, 15), 180, 180 + dice.uniform(-8, 8), 90])
     return draw_line(text, size, ink, font, angle)
 
