@@ -2,15 +2,16 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { decodeBytesTensor, shapeMatches, type TensorValue } from '@tutti/tensor'
+import { shapeMatches, type TensorValue } from '@tutti/tensor'
 import t, { type Test } from 'tap'
 import { openBuiltins, type RunBuiltin } from '../testing/builtin-steps.ts'
-import { createDice, type Dice, python, times } from '../testing/dice.ts'
+import { createDice, python, times } from '../testing/dice.ts'
 import { type Evaluate, startNumpy } from '../testing/numpy-reference.ts'
 import { TEST_PYTHON, WITHOUT_PYTHON } from '../testing/python-model.ts'
 import { equalTensors } from '../testing/random-tensors.ts'
 import { runChain } from '../testing/run-chain.ts'
-import { STEP_KINDS, type StepChain, type StepKind } from '../testing/step-kinds/index.ts'
+import { createDraw } from '../testing/step-kinds/create-draw.ts'
+import { portsOf, STEP_KINDS, type StepChain, type StepKind } from '../testing/step-kinds/index.ts'
 
 /*
  * Steps that public ensembles write in Python, made of built-ins alone: each chain computes what Python does.
@@ -20,11 +21,6 @@ t.setTimeout(180_000)
 
 const TRAIN = fileURLToPath(new URL('../testing/train_tokenizers.py', import.meta.url))
 const REFERENCE = fileURLToPath(new URL('../testing/step_kinds_reference.py', import.meta.url))
-const WORDS =
-  'a model serves tensors to clients we are running unbelievable 12345 requests naïve 你好'.split(
-    ' ',
-  )
-
 const countRows = (kinds: readonly StepKind[]): number => kinds.flatMap((kind) => kind.rows).length
 
 await t.test('each of the 68 steps is in the table, once', async (t) => {
@@ -36,13 +32,6 @@ await t.test('each of the 68 steps is in the table, once', async (t) => {
   const expressed = STEP_KINDS.filter(({ expressed: one }) => typeof one !== 'string')
   t.ok(countRows(expressed) >= 34, `${countRows(expressed)} of 68 are chains of built-ins`)
 })
-
-/** Ports as a row has them. */
-function portsOf(text: string): { readonly datatype: string; readonly dims: readonly number[] }[] {
-  return [...text.matchAll(/(\w+)\[([^\]]*)\]/g)].map(([, type = '', dims = '']) => {
-    return { datatype: type === 'STRING' ? 'BYTES' : type, dims: dims.split(',').map(Number) }
-  })
-}
 
 /** Asserts that tensors have the datatypes and dims of a row. */
 function fitsRow(t: Test, text: string, tensors: readonly (TensorValue | undefined)[]): void {
@@ -77,12 +66,7 @@ import tokenizers
 tokenizer = tokenizers.Tokenizer.from_file(${python(join(tools.directory, 'tokenizer.json'))})
 ${chain.python}`
   for (const i of times(chain.cases ?? 3)) {
-    const inputs = await chain.draw({
-      dice,
-      text: () => Array.from({ length: dice.int(0, 12) }, () => dice.pick(...WORDS)).join(' '),
-      picture: (height, width, format = 'png') =>
-        writePicture(t, run, { dice, height, width, format }),
-    })
+    const inputs = await chain.draw(createDraw(t, run, dice))
     fitsRow(t, kind.takes, inputs.slice(0, inputs.length - (chain.networks?.length ?? 0)))
     const given = new Map(inputs.map((tensor) => [tensor.name, tensor]))
     const tensors = await runChain(t, run, { steps: chain.steps, inputs: given })
@@ -94,29 +78,6 @@ ${chain.python}`
       equalTensors(t, output, wanted[at], `case ${i}: ${chain.outputs[at]}`, chain.tolerance)
     })
   }
-}
-
-interface PictureSpec {
-  readonly dice: Dice
-  readonly height: number
-  readonly width: number
-  readonly format: 'jpeg' | 'png'
-}
-
-/** Blots of one colour each, which a JPEG keeps well. */
-async function writePicture(
-  t: Test,
-  run: RunBuiltin,
-  { dice, height, width, format }: PictureSpec,
-) {
-  const few = dice.tensor('image', 'UINT8', [4, 5, 3])
-  const [image] = await run(t, { name: 'resize', width, height, method: 'bicubic' }, [few])
-  const [file] = await run(
-    t,
-    { name: 'imageEncode', format },
-    [image].filter((one) => one !== undefined),
-  )
-  return decodeBytesTensor(file?.data ?? new Uint8Array())[0] ?? new Uint8Array()
 }
 
 await t.test('chains of built-ins compute as Python does', { skip: WITHOUT_PYTHON }, async (t) => {

@@ -17,6 +17,17 @@ export {
   identitySpec,
   writeModelFile,
 } from './add-model.ts'
+export { openBuiltins } from './builtin-steps.ts'
 export { countingMemory } from './counting-memory.ts'
+export { createDice } from './dice.ts'
 export { executeOnce, fp32Tensor, fp32Values } from './execute.ts'
 export { type DeclaredTensor, modelConfig, modelSource, stepRequest } from './model-source.ts'
+export { runChain } from './run-chain.ts'
+export { createDraw } from './step-kinds/create-draw.ts'
+export {
+  type ChainStep,
+  portsOf,
+  STEP_KINDS,
+  type StepChain,
+  type StepKind,
+} from './step-kinds/index.ts'

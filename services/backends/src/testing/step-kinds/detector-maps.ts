@@ -9,45 +9,45 @@ const DISTANCES = Array.from({ length: 16 }, (_, i) => i)
 
 /** Points of the cells of a map in pixels of the picture, and the pixels between two of them. */
 function pointsOf({ name, stride }: (typeof LEVELS)[number]): ChainStep[] {
-  const as = (part: string): string => `${name}${part}`
+  const as = (part: string): string => `${name}-${part}`
   return [
-    step(as('Map'), 'slice', { input: name }, { index: '0, 0' }),
-    step(as('X'), 'positions', { input: `${as('Map')}.output` }, { axis: 1 }),
-    step(as('Y'), 'positions', { input: `${as('Map')}.output` }, { axis: 0 }),
+    step(as('map'), 'slice', { input: name }, { index: '0, 0' }),
+    step(as('x'), 'positions', { input: `${as('map')}.output` }, { axis: 1 }),
+    step(as('y'), 'positions', { input: `${as('map')}.output` }, { axis: 0 }),
     step(
-      as('Cells'),
+      as('cells'),
       'stack',
-      { input0: `${as('X')}.output`, input1: `${as('Y')}.output` },
+      { input0: `${as('x')}.output`, input1: `${as('y')}.output` },
       { axis: 2 },
     ),
-    step(as('Rows'), 'reshape', { input: `${as('Cells')}.output` }, { shape: [-1, 2] }),
-    step(as('Floats'), 'cast', { input: `${as('Rows')}.output` }, { datatype: 'FP32' }),
+    step(as('rows'), 'reshape', { input: `${as('cells')}.output` }, { shape: [-1, 2] }),
+    step(as('floats'), 'cast', { input: `${as('rows')}.output` }, { datatype: 'FP32' }),
     step(
-      as('Middles'),
+      as('middles'),
       'arithmetic',
-      { input: `${as('Floats')}.output` },
+      { input: `${as('floats')}.output` },
       { op: 'add', value: 0.5 },
     ),
     step(
-      as('Points'),
+      as('points'),
       'arithmetic',
-      { input: `${as('Middles')}.output` },
+      { input: `${as('middles')}.output` },
       { op: 'multiply', value: stride },
     ),
-    step(as('Column'), 'slice', { input: `${as('Floats')}.output` }, { index: ':, :1' }),
+    step(as('column'), 'slice', { input: `${as('floats')}.output` }, { index: ':, :1' }),
     step(
-      as('None'),
+      as('none'),
       'arithmetic',
-      { input: `${as('Column')}.output` },
+      { input: `${as('column')}.output` },
       { op: 'multiply', value: 0 },
     ),
     step(
-      as('Stride'),
+      as('stride'),
       'arithmetic',
-      { input: `${as('None')}.output` },
+      { input: `${as('none')}.output` },
       { op: 'add', value: stride },
     ),
-    step(as('Flat'), 'reshape', { input: name }, { shape: [80, -1] }),
+    step(as('flat'), 'reshape', { input: name }, { shape: [80, -1] }),
   ]
 }
 
@@ -56,7 +56,7 @@ const joined = (name: string, part: string, axis: number): ChainStep =>
   step(
     name,
     'concat',
-    Object.fromEntries(LEVELS.map((level, i) => [`input${i}`, `${level.name}${part}.output`])),
+    Object.fromEntries(LEVELS.map((level, i) => [`input${i}`, `${level.name}-${part}.output`])),
     { axis },
   )
 
@@ -69,9 +69,9 @@ export const MAPS_OF_A_DETECTOR: StepKind = {
   expressed: {
     steps: [
       ...LEVELS.flatMap(pointsOf),
-      joined('points', 'Points', 0),
-      joined('strides', 'Stride', 0),
-      joined('all', 'Flat', 1),
+      joined('points', 'points', 0),
+      joined('strides', 'stride', 0),
+      joined('all', 'flat', 1),
       step('parts', 'split', { input: 'all.output' }, { sizes: [64, 16], axis: 0 }),
       step('bins', 'reshape', { input: 'parts.output0' }, { shape: [4, 16, -1] }),
       step('shares', 'softmax', { input: 'bins.output' }, { axis: 1 }),

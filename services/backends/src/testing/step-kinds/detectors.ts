@@ -52,8 +52,9 @@ export const DETECTOR_KINDS: readonly StepKind[] = [
         ),
         step('crop', 'squeeze', { input: 'crops.crops' }),
         step('planes', 'transpose', { input: 'crop.output' }, { axes: [2, 0, 1] }),
+        step('same', 'slice', { input: 'masks' }, { index: '...' }),
       ],
-      outputs: ['columns.output', 'masks', 'planes.output'],
+      outputs: ['columns.output', 'same.output', 'planes.output'],
       draw: ({ dice }) => [
         dice.tensor('picture', 'FP32', [3, 640, 640], { least: 0, most: 1 }),
         dice.tensor('head', 'FP32', [37, dice.pick(1, 90)], { least: 0, most: 0.9 }),
@@ -153,6 +154,7 @@ out = (small.transpose(2, 0, 1)[None], ready.transpose(0, 3, 1, 2), scaled[None]
           inputMap: { image: 'decoded.image' },
           forEach: {
             items: { box: 'scaled.boxes' },
+            inputs: { box: 'FP32[4]', image: 'UINT8[-1,-1,3]' },
             steps: [
               step('crop', 'crop', { image: 'image', box: 'box' }),
               step('fitted', 'letterbox', { image: 'crop.image' }, { width: 480, height: 480 }),
@@ -163,7 +165,7 @@ out = (small.transpose(2, 0, 1)[None], ready.transpose(0, 3, 1, 2), scaled[None]
                 { scale: 1 / 255, layout: 'CHW' },
               ),
             ],
-            outputs: { image: 'ready.image', scale: 'fitted.scale', pad: 'fitted.pad' },
+            outputs: { crop: 'ready.image', scale: 'fitted.scale', pad: 'fitted.pad' },
           },
         },
         step('factor', 'slice', { input: 'each.scale' }, { index: ':, 0' }),
@@ -171,7 +173,7 @@ out = (small.transpose(2, 0, 1)[None], ready.transpose(0, 3, 1, 2), scaled[None]
         step('down', 'slice', { input: 'each.pad' }, { index: ':, 1' }),
         step('left', 'slice', { input: 'scaled.boxes' }, { index: ':, 0' }),
       ],
-      outputs: ['each.image', 'factor.output', 'across.output', 'down.output', 'left.output'],
+      outputs: ['each.crop', 'factor.output', 'across.output', 'down.output', 'left.output'],
       draw: async ({ dice, picture }) => {
         const rows = Array.from({ length: 3 }, () => {
           const [x, y] = [dice.int(0, 60), dice.int(0, 50)]

@@ -5,7 +5,7 @@ import type { StepKind } from './step-kind.ts'
 import { TEXT_KINDS } from './texts.ts'
 import { VECTOR_KINDS } from './vectors.ts'
 
-export type { ChainStep, StepChain, StepKind } from './step-kind.ts'
+export { type ChainStep, portsOf, type StepChain, type StepKind } from './step-kind.ts'
 
 /** The 68 Python steps of ensembles in 28 public repositories (counted on 2026-11-29), rebuilt from their ports and the words in their files. */
 export const STEP_KINDS: readonly StepKind[] = [

@@ -93,6 +93,7 @@ out = (imagenet(np.asarray(picture)),)`,
           inputMap: {},
           forEach: {
             items: { file: 'column.output' },
+            inputs: { file: 'STRING[1]' },
             steps: [
               decode('file'),
               step('small', 'resize', { image: 'decoded.image' }, { width: 64, height: 48 }),
@@ -311,6 +312,7 @@ out = (fitted.transpose(2, 0, 1)[None].astype(np.float32) / 255,)`,
           inputMap: {},
           forEach: {
             items: { file: 'files' },
+            inputs: { file: 'UINT8[-1]' },
             steps: [
               decode('file'),
               step('small', 'resize', { image: 'decoded.image' }, { shortSide: 72 }),

@@ -19,6 +19,8 @@ export interface ChainStep {
   readonly constants?: Readonly<Record<string, ChainConstant>>
   readonly forEach?: {
     readonly items: Readonly<Record<string, string>>
+    /** Inputs of an item's chain as an Ensemble declares them: those of `items`, and of `inputMap`. */
+    readonly inputs: Readonly<Record<string, string>>
     readonly steps: readonly ChainStep[]
     /** Output of the step: where an item's chain has it. */
     readonly outputs: Readonly<Record<string, string>>
@@ -61,6 +63,15 @@ export interface StepKind {
   readonly isReading?: true
   /** The chain, or why there is none. */
   readonly expressed: StepChain | string
+}
+
+/** Ports as a row has them; none if their configuration has none. */
+export function portsOf(
+  text: string,
+): { readonly datatype: string; readonly dims: readonly number[] }[] {
+  return [...text.matchAll(/(\w+)\[([^\]]*)\]/g)].map(([, type = '', dims = '']) => {
+    return { datatype: type === 'STRING' ? 'BYTES' : type, dims: dims.split(',').map(Number) }
+  })
 }
 
 /** A tensor of texts or of files. */

@@ -31,9 +31,9 @@ function oneText(count: number, datatype: 'INT64' | 'INT32' = 'INT64'): StepChai
   return {
     steps: [
       step('tokens', 'tokenize', { texts: 'texts' }, { datatype }),
-      ...names.map((name) => step(name, 'squeeze', { input: `tokens.${name}` })),
+      ...names.map((name, i) => step(`row${i}`, 'squeeze', { input: `tokens.${name}` })),
     ],
-    outputs: names.map((name) => `${name}.output`),
+    outputs: names.map((_, i) => `row${i}.output`),
     draw: (draw) => [drawTexts('texts', 1, 1)(draw)],
     python: `${ENCODE}\n${fields(PYTHON_NAMES.slice(0, count), datatype.toLowerCase())}\nout = tuple(one[0] for one in out)`,
   }

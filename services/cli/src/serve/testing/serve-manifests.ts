@@ -12,7 +12,8 @@ import { startServe } from '../serve.ts'
 import { SERVE_FLAGS } from '../serve-flags.ts'
 
 const ROOT = join(import.meta.dirname, '../../../../..')
-const BASIC = join(ROOT, 'model_repository/.variants/fixtures/basic')
+/** The models that storage `pvc://fixtures` has. */
+export const FIXTURES: string = join(ROOT, 'model_repository/.variants/fixtures/basic')
 
 /** The manifest of a Model of an ONNX file. */
 export const model = (name: string, storageUri: string, more = ''): string => `
@@ -34,7 +35,7 @@ export async function serve(t: Test, manifests: readonly string[], ...argv: stri
   ])
   const { values: flags } = parseFlags(SERVE_FLAGS, [
     `-f=${folder}/all.yaml`,
-    `--storage-map=pvc://fixtures=${BASIC}`,
+    `--storage-map=pvc://fixtures=${FIXTURES}`,
     ...loopback,
     ...argv,
   ])
