@@ -11,7 +11,7 @@ import { ensurePython } from './setup/python.mjs'
 const root = resolve(import.meta.dirname, '..')
 
 /** Benches of Python models; a run without names has all. */
-const WITH_PYTHON = ['idle', 'python', 'interpreters', 'triton', 'compare']
+const WITH_PYTHON = ['idle', 'python', 'interpreters', 'items', 'triton', 'compare']
 /** Servers that others are compared with, each in a Python of its own: about 1 GB together. */
 const PEERS = ['ray', 'mlserver']
 const WITH_PEERS = ['compare']

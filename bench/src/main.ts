@@ -12,6 +12,7 @@ import { benchGrowth } from './growth.ts'
 import { findLosses, type History, type Ratios, record } from './history.ts'
 import { benchIdle } from './idle.ts'
 import { benchInterpreters } from './interpreters.ts'
+import { benchItems } from './items.ts'
 import { benchMemory } from './memory.ts'
 import { benchOperator } from './operator.ts'
 import { benchProcesses } from './processes.ts'
@@ -38,6 +39,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   console: benchConsole,
   python: benchPythonEngine,
   interpreters: benchInterpreters,
+  items: benchItems,
   triton: benchTriton,
   compare: benchCompare,
 }
