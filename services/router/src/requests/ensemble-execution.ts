@@ -125,7 +125,12 @@ class EnsembleExecution {
     this.#context = this.#timeout?.context ?? context
     this.#stepScope = openCallScope({ clock: o.clock })
     const { signal } = this.#stepScope.context
-    this.#stepContext = { ...this.#context, ...(memory && { memory }), signal }
+    this.#stepContext = {
+      ...context,
+      ...this.#timeout?.context,
+      ...(memory && { memory }),
+      signal,
+    }
   }
 
   start(): void {

@@ -170,10 +170,10 @@ export async function openGraphs() {
       },
     },
     manifests: {
-      inner: ensemble(
-        [step('one', 'ok'), step('two', 'ok', { inputMap: { X: 'one.Y' } })],
-        'two.Y',
-      ),
+      inner: {
+        ...ensemble([step('one', 'ok'), step('two', 'ok', { inputMap: { X: 'one.Y' } })], 'two.Y'),
+        timeout: '30s',
+      },
       ...Object.fromEntries(
         NAMES.map((name) => [name, ensemble(STEPS[name], made(name), shapeOf(name))]),
       ),

@@ -1,7 +1,7 @@
-import { openCallScope } from '@tutti/chassis'
+import { openCallScope, type Tracing } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import type { ExecuteOptions, InferRequest, ResponseSink } from '@tutti/tensor'
+import type { ExecuteOptions, InferRequest, RequestObserver, ResponseSink } from '@tutti/tensor'
 import { Lender, RecordedResponses, requestContext } from '@tutti/tensor/testing'
 import { revisionKey } from '@tutti/transport'
 import { ReplicaExecutors } from '../replica-executors.ts'
@@ -31,7 +31,15 @@ const TIMES = {
 }
 
 /** A router that serves a drawn graph, over models that answer as their scripts say, on a clock that goes from timer to timer. */
-export function createGraphRig(graph: GraphSketch, o: { readonly maxBytes?: number } = {}) {
+export function createGraphRig(
+  graph: GraphSketch,
+  o: {
+    readonly maxBytes?: number
+    readonly tracing?: Tracing
+    /** Observes the steps of all requests. */
+    readonly observer?: RequestObserver
+  } = {},
+) {
   const clock = createManualClock()
   const lender = new Lender()
   const executions = new Map<string, number>()
@@ -39,9 +47,10 @@ export function createGraphRig(graph: GraphSketch, o: { readonly maxBytes?: numb
   const bytes = { held: 0 }
   const replicas = new ReplicaExecutors()
   const models = new Map(graph.models.map((model) => [model.name, model]))
-  const { router, directory } = testRouter({
+  const { router, directory, metrics } = testRouter({
     clock,
     replicas,
+    ...(o.tracing && { tracing: o.tracing }),
     random: () => 0.5,
     manifests: Object.fromEntries(graph.ensembles.map((one) => [one.name, toSpec(one)])),
   })
@@ -104,7 +113,8 @@ export function createGraphRig(graph: GraphSketch, o: { readonly maxBytes?: numb
       retain,
       requestedOutputs: asked.outputs,
     }
-    router.resolve(graph.top.name, '').execute(request, passed, scope.context)
+    const context = { ...scope.context, ...(o.observer && { observer: o.observer }) }
+    router.resolve(graph.top.name, '').execute(request, passed, context)
     await run(() => {
       if (!hasEnded) scope.cancel(new ServeError('CANCELLED', 'left'))
     })
@@ -140,6 +150,7 @@ export function createGraphRig(graph: GraphSketch, o: { readonly maxBytes?: numb
     clock,
     ask,
     executions,
+    metrics,
     /** Lists what is left of requests: nothing, once all have ended. */
     get left(): readonly string[] {
       const members = keys.flatMap((key) => directory.places.byRevision.get(key) ?? [])
