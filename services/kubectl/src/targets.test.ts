@@ -27,6 +27,13 @@ function ensemble(name: string, steps: readonly string[]): Stored<EnsembleObject
   }
 }
 
+function withBuiltin(
+  name: string,
+  builtin: NonNullable<StepReference['builtin']>,
+): Stored<EnsembleObject> {
+  return { ...ensemble(name, []), spec: { steps: [{ name: 'a', builtin }] } }
+}
+
 const NAMED = {
   models: [model('yolo', 'yolo_v8'), model('ocr'), model('both'), model('router')],
   ensembles: [
@@ -57,6 +64,17 @@ await t.test('a name is one of the cluster, or the one that clients use', (t) =>
   }
   t.same(chooseTarget(NAMED, 'faces')?.missing, ['missing'])
   t.ok(chooseTarget({ models: [], ensembles: undefined }, 'router')?.isRouter)
+  const pictures = ensemble('pictures', ['e/own', 'e/beside'])
+  const own = withBuiltin('own', { name: 'resize' })
+  const beside = withBuiltin('beside', { name: 'labelLookup', model: 'ocr' })
+  const named = { ...NAMED, ensembles: [pictures, own, beside] }
+  const found = (name: string) => {
+    const { hasBuiltins, models, missing } = chooseTarget(named, name) ?? {}
+    return [hasBuiltins, models?.length, missing?.length]
+  }
+  t.same(found('pictures'), [true, 1, 0], 'also of Ensembles below it')
+  t.same(found('own'), [true, 0, 0])
+  t.same(found('beside'), [false, 1, 0], 'it runs in the pods of the Model')
   for (const text of [
     'absent',
     'model/faces',

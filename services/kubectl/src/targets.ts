@@ -15,6 +15,8 @@ export interface Target {
   /** Absent for a Model, and for the router. */
   readonly ensemble?: Stored<EnsembleObject>
   readonly isRouter: boolean
+  /** True for an Ensemble with steps that run in the namespace's pods with built-ins. */
+  readonly hasBuiltins: boolean
 }
 
 /** The objects that a name may stand for; a kind that the user may not list is undefined. */
@@ -25,7 +27,13 @@ export interface Named {
 
 type Kind = 'ensemble' | 'model' | 'router'
 
-const ROUTER_TARGET: Target = { title: 'the router', models: [], missing: [], isRouter: true }
+const ROUTER_TARGET: Target = {
+  title: 'the router',
+  models: [],
+  missing: [],
+  isRouter: true,
+  hasBuiltins: false,
+}
 const OF_KIND = /^(model|ensemble|router)s?(?:\.tutti\.dev)?\/(.+)$/
 
 /**
@@ -84,7 +92,7 @@ export function chooseTarget(named: Named, text: string): Target | undefined {
 
 function toModelTarget(model: Stored<ModelObject> | undefined): Target | undefined {
   const title = `Model ${model?.metadata.name}`
-  return model && { title, models: [model], missing: [], isRouter: false }
+  return model && { title, models: [model], missing: [], isRouter: false, hasBuiltins: false }
 }
 
 function toEnsembleTarget(
@@ -107,11 +115,14 @@ function find<T extends Stored<ModelObject | EnsembleObject>>(
   )
 }
 
-/** Lists the Models that an Ensemble runs, those of Ensembles below it too, each once and in the order of the steps. */
+/**
+ * Lists the Models that an Ensemble runs, those of Ensembles below it too, each once and in the order of the steps, and tells
+ * whether one of these has built-ins that run without a Model.
+ */
 function modelsOf(
   ensemble: Stored<EnsembleObject>,
   { ensembles = [], models = [] }: Named,
-): Pick<Target, 'models' | 'missing'> {
+): Pick<Target, 'models' | 'missing' | 'hasBuiltins'> {
   const found = new Set<Stored<ModelObject>>()
   const missing = new Set<string>()
   const seen = new Set([ensemble])
@@ -125,5 +136,9 @@ function modelsOf(
       else missing.add(served)
     }
   }
-  return { models: [...found], missing: [...missing] }
+  const steps = [...seen].flatMap(({ spec }) => spec?.steps ?? [])
+  const hasBuiltins = steps.some(
+    ({ builtin }) => builtin !== undefined && builtin.model === undefined,
+  )
+  return { models: [...found], missing: [...missing], hasBuiltins }
 }

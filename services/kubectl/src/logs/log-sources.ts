@@ -1,4 +1,4 @@
-import { FETCH, isOfRouter, VERIFY } from '@tutti/api'
+import { FETCH, isOfBuiltins, isOfRouter, VERIFY } from '@tutti/api'
 import type { ContainerStatus, Pod, Stored } from '@tutti/kube'
 import { modelServedBy } from '../status/read-state.ts'
 import type { Target } from '../targets.ts'
@@ -25,12 +25,14 @@ const OURS: ReadonlySet<string> = new Set([FETCH, VERIFY, 'main'])
  */
 export function sourcesOf(
   pods: readonly Stored<Pod>[],
-  { models, isRouter }: Pick<Target, 'models' | 'isRouter'>,
+  { models, isRouter, hasBuiltins }: Pick<Target, 'models' | 'isRouter' | 'hasBuiltins'>,
   o: { readonly withRouters: boolean; readonly isPrevious: boolean },
 ): readonly LogSource[] {
   const names = new Set(models.map(({ metadata }) => metadata.name))
-  const isWanted = (pod: Stored<Pod>): boolean =>
-    isOfRouter(pod) ? isRouter || o.withRouters : names.has(modelServedBy(pod) ?? '')
+  const isWanted = (pod: Stored<Pod>): boolean => {
+    if (isOfRouter(pod)) return isRouter || o.withRouters
+    return isOfBuiltins(pod) ? hasBuiltins : names.has(modelServedBy(pod) ?? '')
+  }
   return pods.filter(isWanted).flatMap((pod) => lives(pod, o.isPrevious))
 }
 

@@ -106,12 +106,15 @@ await t.test('containers of ours have lines once they have started', (t) => {
       { containerStatuses: [container('main', RUNNING)] },
     ),
   ]
+  const labels = { 'app.kubernetes.io/component': 'step', 'tutti.dev/builtins': 'true' }
+  pods.push(pod('builtins', labels, { containerStatuses: [container('main', RUNNING)] }))
   const of = (o: object, target: object = {}) =>
     sourcesOf(
       pods,
       {
         models: [{ apiVersion: 'x', kind: 'Model', metadata: meta('m', {}) }],
         isRouter: false,
+        hasBuiltins: false,
         ...target,
       },
       { withRouters: false, isPrevious: false, ...o },
@@ -125,6 +128,7 @@ await t.test('containers of ours have lines once they have started', (t) => {
   ])
   t.same(of({ isPrevious: true }), ['crashes/main over'])
   t.same(of({}, { models: [], isRouter: true }), ['router/main'])
+  t.same(of({}, { models: [], hasBuiltins: true }), ['builtins/main'])
   t.end()
 })
 

@@ -11,6 +11,7 @@ const DEPLOYMENTS = [
   deployment('slow-step', { [COMPONENT]: 'step', 'tutti.dev/model': 'slow' }, DONE),
   deployment('alone-step', { [COMPONENT]: 'step', 'tutti.dev/model': 'alone' }, LATE),
   deployment('tutti-router', { [COMPONENT]: 'router' }, {}),
+  deployment('tutti-builtins', { [COMPONENT]: 'step', 'tutti.dev/builtins': 'true' }, DONE),
 ]
 
 await t.test('kubectl tutti restart says how each Deployment ended, as JSON', async (t) => {
@@ -74,4 +75,24 @@ await t.test('kubectl tutti restart goes on after a refusal, and prints what it 
   }
   const err = 'kubectl tutti restart: Model alone: not restarted: forbidden\n'
   t.match(await restart(), { code: 1, err, out: /^Model slow: restart of Deployment slow-step\n/ })
+})
+
+await t.test('kubectl tutti restart replaces the pods of built-in steps too', async (t) => {
+  const steps = [
+    { name: 'a', builtin: { name: 'resize' } },
+    { name: 'b', modelRef: { name: 'slow' } },
+  ]
+  const ensembles = [
+    {
+      apiVersion: 'tutti.dev/v1alpha1',
+      kind: 'Ensemble',
+      metadata: { name: 'mixed', namespace: 'default', uid: 'mixed', resourceVersion: '1' },
+      spec: { steps },
+    },
+  ]
+  const kubeconfig = await startListServer(t, { items: { deployments: DEPLOYMENTS, ensembles } })
+  const { code, out } = await runKubectlCommand(['restart', 'mixed', `--kubeconfig=${kubeconfig}`])
+  t.equal(code, 0)
+  t.match(out, 'Model slow: restart of Deployment slow-step\n')
+  t.match(out, 'built-ins: restart of Deployment tutti-builtins\n')
 })

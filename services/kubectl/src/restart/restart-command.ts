@@ -1,4 +1,4 @@
-import { isOfRouter } from '@tutti/api'
+import { isOfBuiltins, isOfRouter } from '@tutti/api'
 import {
   type FlagTable,
   type ProcessEnvironment,
@@ -139,16 +139,17 @@ async function deploymentsOf(
     return { title, deployment }
   }
   if (target.isRouter) return [choose('Router', isOfRouter)]
-  if (target.models.length === 0) {
+  if (target.models.length === 0 && !target.hasBuiltins) {
     throw new ServeError('NOT_FOUND', `${target.title} runs no Model that is there`)
   }
-  return target.models.map(({ metadata: { name }, spec }) => {
+  const models = target.models.map(({ metadata: { name }, spec }) => {
     if (spec?.paused === true) {
       const patch = `--type merge --patch '{"spec":{"paused":false}}'`
       throw paused(`model/${name}`, `kubectl --namespace ${namespace} patch model/${name} ${patch}`)
     }
     return choose(`Model ${name}`, (one) => modelServedBy(one) === name)
   })
+  return [...models, ...(target.hasBuiltins ? [choose('built-ins', isOfBuiltins)] : [])]
 }
 
 function paused(what: string, command: string): ServeError {

@@ -336,3 +336,40 @@ await t.test('whatever an operator of another release writes, there is a tree', 
 function count(nodes: readonly StatusNode[]): number {
   return nodes.reduce((sum, node) => sum + 1 + count(node.children), 0)
 }
+
+await t.test(
+  'pods with built-ins stand below the Router, and a step takes its cause from them',
+  (t) => {
+    const labels = { 'app.kubernetes.io/component': 'step', 'tutti.dev/builtins': 'true' }
+    const pulling = pod('builtins', container({ waiting: { reason: 'ErrImagePull' } }), {
+      metadata: { labels },
+    })
+    const message = '0 of 1 pods with built-ins are ready'
+    const cause = notReady('PodsNotReady', `not ready: a: ${message}`)
+    const told = { name: 'a', ready: false, reason: 'PodsNotReady', message }
+    const ensembles = [
+      ensemble('pictures', { a: { builtin: { name: 'resize' } } }, { ...cause, steps: [told] }),
+    ]
+    const nodes = nodesOf({ ensembles, pods: [pulling], routers: [ROUTER] })
+    t.match(nodes, [
+      {
+        kind: 'Ensemble',
+        state: 'NotReady',
+        cause: {
+          reason: 'ErrImagePull',
+          message: /^step "a", Built-in "resize": pod "builtins-pod": /,
+        },
+        children: [
+          {
+            kind: 'Built-in',
+            name: 'resize',
+            state: 'NotReady',
+            cause: { reason: 'ErrImagePull' },
+          },
+        ],
+      },
+      { kind: 'Router', state: 'Ready', children: [{ kind: 'Pod', name: 'builtins-pod' }] },
+    ])
+    t.end()
+  },
+)

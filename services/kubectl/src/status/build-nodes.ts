@@ -1,8 +1,8 @@
 import {
+  isOfBuiltins,
   isOfRouter,
   modelNameOf,
   notServedText,
-  type ResourceState,
   resourceState,
   WAITING_REASONS,
 } from '@tutti/api'
@@ -87,8 +87,8 @@ class NodeBuilder {
   ): StatusNode {
     const { builtin } = step
     if (builtin !== undefined && builtin.model === undefined) {
-      // Which pods run it is the Router's business.
-      const told = toldByEnsemble(ensemble, step.name)
+      // Its pods stand below the Router: all such steps of the namespace share them.
+      const told = withPodCause(toldByEnsemble(ensemble, step.name), this.#pods(isOfBuiltins))
       return { kind: 'Built-in', name: builtin.name, step: step.name, children: [], ...told }
     }
     const served = modelOfStep(step)
@@ -131,7 +131,7 @@ class NodeBuilder {
         name: router.metadata.name,
         ...withPodCause(resourceState(router, this.#nowMs), pods),
         ...podCount(readyReplicas, replicas),
-        children: pods,
+        children: [...pods, ...this.#pods(isOfBuiltins)],
       }
     })
   }
@@ -155,7 +155,10 @@ function podCount(ready: number | undefined, all: number | undefined): Pick<Stat
 }
 
 /** Takes the cause from a pod: what a resource waits for is often there, which says more than "not ready". */
-function withPodCause(own: ResourceState, pods: readonly StatusNode[]): ResourceState {
+function withPodCause<T extends Pick<StatusNode, 'state' | 'cause'>>(
+  own: T,
+  pods: readonly StatusNode[],
+): T {
   if (own.cause === undefined || !WAITING_REASONS.has(own.cause.reason)) return own
   const broken = pods.find(({ cause }) => cause !== undefined && cause.reason !== 'Terminating')
   if (broken?.cause === undefined) return own
