@@ -22,7 +22,7 @@ After reading this page you know which Python steps of an ensemble you can write
 
 28 public repositories of ensembles have ${all} steps in Python (counted on 2026-11-29). Each was rebuilt from its inputs, its outputs and the words in its file.
 Built-in steps express ${count(expressed)} of them (${share} %), ${count(readings)} of which (*) tell too little: there the chain is one thing that fits. A test runs each chain on random inputs and compares it with the
-same step in Python, written for the test with NumPy, OpenCV, PIL and tokenizers.
+same step in Python, written for the test with NumPy, OpenCV, PIL and tokenizers; another one serves each as an Ensemble.
 
 ## Expressed
 

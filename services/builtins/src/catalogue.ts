@@ -4,6 +4,7 @@ import { cropBoxes } from './boxes/crop-boxes.ts'
 import { cropRotated } from './boxes/crop-rotated.ts'
 import { nms } from './boxes/nms.ts'
 import { probabilityBoxes } from './boxes/probability-boxes.ts'
+import { rotatedNms } from './boxes/rotated-nms.ts'
 import { scaleBoxes } from './boxes/scale-boxes.ts'
 import type { Builtin, CodeBuiltin } from './builtin.ts'
 import { apply } from './elements/apply.ts'
@@ -68,6 +69,7 @@ export const BUILTINS = [
   cropRotated,
   nms,
   probabilityBoxes,
+  rotatedNms,
   scaleBoxes,
 
   concat,

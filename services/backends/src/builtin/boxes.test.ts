@@ -8,6 +8,8 @@ import { startNumpy } from '../testing/numpy-reference.ts'
 import { TEST_PYTHON, WITHOUT_PYTHON } from '../testing/python-model.ts'
 import { numbersOf, numberTensor } from '../testing/random-tensors.ts'
 
+t.setTimeout(120_000)
+
 /** The functions of torchvision and of the documentation, in NumPy. */
 const SETUP = `
 import math
@@ -159,6 +161,36 @@ if ${python(hasSize)}: b = np.clip(b, 0, size[::-1].astype(${wide}))`
     }
   },
   nms: nmsCase,
+  rotatedNms: (dice) => {
+    const count = dice.pick(0, 1, 5, 40)
+    const rows = Array.from({ length: count }, () => [
+      dice.float(0, 90),
+      dice.float(0, 90),
+      dice.float(4, 50),
+      dice.float(4, 25),
+      dice.pick(0, Math.PI / 2, dice.float(-4, 4)),
+    ])
+    const boxes = numberTensor('boxes', 'FP32', [count, 5], rows.flat())
+    const scores = dice.tensor('scores', 'FP32', [count], { least: 0, most: 1 })
+    const maxOutputs = dice.pick(1, 3, 300)
+    const [scoreThreshold, iouThreshold] = [dice.pick(0, 0.25, 0.6), dice.pick(0.1, 0.2, 0.45, 0.9)]
+    const setup = `
+rects = [((x, y), (w, h), np.degrees(a)) for x, y, w, h, a in boxes.astype(float)]
+kept = cv2.dnn.NMSBoxesRotated(rects, scores.tolist(), ${scoreThreshold}, ${iouThreshold}) if rects else []
+kept = np.array(kept, np.int64).reshape(-1)[:${maxOutputs}]
+x, y, w, h, a = boxes[kept].astype(float).T
+u, v = np.array([[-.5, .5, .5, -.5], [-.5, -.5, .5, .5]])
+c, s = np.cos(a)[:, None], np.sin(a)[:, None]
+u, v = u * w[:, None], v * h[:, None]
+corners = np.stack([x[:, None] + u * c - v * s, y[:, None] + u * s + v * c], 2)`
+    return {
+      options: { scoreThreshold, iouThreshold, maxOutputs },
+      inputs: [boxes, scores],
+      setup,
+      expression: '(corners.astype(np.float32).reshape(-1, 4, 2), scores[kept], kept)',
+      tolerance: { absolute: 1e-3 },
+    }
+  },
   cropBoxes: (dice) => {
     const datatype = dice.pick('UINT8', 'UINT16', 'FP16', 'FP32')
     const shape = [dice.int(1, 60), dice.int(1, 60), dice.pick(1, 3)]

@@ -20,6 +20,7 @@ import { portsOf, STEP_KINDS, type StepChain, type StepKind } from '../testing/s
 t.setTimeout(180_000)
 
 const TRAIN = fileURLToPath(new URL('../testing/train_tokenizers.py', import.meta.url))
+const PADDLE = fileURLToPath(new URL('../testing/paddle_reference.py', import.meta.url))
 const REFERENCE = fileURLToPath(new URL('../testing/step_kinds_reference.py', import.meta.url))
 const countRows = (kinds: readonly StepKind[]): number => kinds.flatMap((kind) => kind.rows).length
 
@@ -62,6 +63,7 @@ async function compareChain(
   const { run, numpy } = tools
   const setup = `
 exec(open(${python(REFERENCE)}).read())
+exec(open(${python(PADDLE)}).read())
 import tokenizers
 tokenizer = tokenizers.Tokenizer.from_file(${python(join(tools.directory, 'tokenizer.json'))})
 ${chain.python}`

@@ -16,6 +16,10 @@ const CODE: { readonly [Name in CodeBuiltinName]: CodeStep<OptionsOf<Name>> } = 
     open: async (options) =>
       (await import('./boxes/open-probability-boxes.ts')).openProbabilityBoxes(options),
   },
+  rotatedNms: {
+    runsOn: 'thread',
+    open: async (options) => (await import('./boxes/open-rotated-nms.ts')).openRotatedNms(options),
+  },
   cropBoxes: {
     runsOn: 'thread',
     open: async (options) => (await import('./crops/open-crop-boxes.ts')).openCropBoxes(options),

@@ -2,6 +2,7 @@ import { DETECTOR_KINDS } from './detectors.ts'
 import { OTHER_KINDS } from './not-expressed.ts'
 import { PICTURE_KINDS } from './pictures.ts'
 import type { StepKind } from './step-kind.ts'
+import { TEXT_MAP_KINDS } from './text-maps.ts'
 import { TEXT_KINDS } from './texts.ts'
 import { VECTOR_KINDS } from './vectors.ts'
 
@@ -12,6 +13,7 @@ export const STEP_KINDS: readonly StepKind[] = [
   ...DETECTOR_KINDS,
   ...PICTURE_KINDS,
   ...TEXT_KINDS,
+  ...TEXT_MAP_KINDS,
   ...VECTOR_KINDS,
   ...OTHER_KINDS,
 ]

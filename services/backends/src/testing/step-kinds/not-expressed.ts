@@ -119,20 +119,6 @@ export const OTHER_KINDS: readonly StepKind[] = [
     expressed: 'a search whose every step calls networks',
   },
   {
-    rows: [44],
-    takes: 'FP32[-1,-1,1], FP32[-1,-1,5], FP32[-1,-1,3]',
-    makes: 'FP32[-1,-1,-1]',
-    does: 'rotated boxes of a map of text, the best of them cut out',
-    expressed: '`nms` is for upright boxes',
-  },
-  {
-    rows: [57],
-    takes: 'FP32[-1,-1,-1,1], FP32[-1,-1,-1,5], FP32[-1,-1,-1,3]',
-    makes: 'FP32[-1,-1,-1,-1]',
-    does: 'rotated boxes of maps of text, all of them cut out',
-    expressed: '`nms` is for upright boxes',
-  },
-  {
     rows: [52],
     takes: '(auto)',
     makes: '(auto)',
