@@ -127,14 +127,15 @@ await t.test('built-in steps', { skip: withoutTuttiImages() }, async (t) => {
     await pods.settled(BUILTINS, 2, ({ metadata }) => metadata.uid !== pod['metadata'].uid)
   })
 
-  await show('a pod is killed under load', async () => {
-    const pod = await anyPod()
-    await killContainer(pod, 'main')
-    await clusterClient().until(
-      `/api/v1/namespaces/${SPACE}/pods/${pod['metadata'].name}`,
-      (now) => now?.['status'].containerStatuses[0].restartCount > 0,
-    )
-    await pods.settled(BUILTINS, 2)
+  await show('each pod is killed in turn', async () => {
+    for (const pod of await pods.pods(BUILTINS)) {
+      await killContainer(pod, 'main')
+      await clusterClient().until(
+        `/api/v1/namespaces/${SPACE}/pods/${pod['metadata'].name}`,
+        (now) => now?.['status'].containerStatuses[0].restartCount > 0,
+      )
+      await pods.settled(BUILTINS, 2)
+    }
   })
 
   await load.stop()

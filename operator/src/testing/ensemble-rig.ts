@@ -98,6 +98,7 @@ export async function openEnsembleRig(t: Test, server: ApiServer) {
       defaults,
       tenancy,
       troublePollMs: 500,
+      scalingMs: 200,
     })
     const ensemble = createEnsembleController(parts)
     const caches = Object.values(shared)
@@ -128,8 +129,30 @@ function openNamespace(
   { server, name: namespace, port }: { server: ApiServer; name: string; port: number },
 ) {
   const { plain } = server
-  let routers = 0
+  let pods = 0
   const path = pathsIn(namespace)
+  const startPod = async (
+    name: string,
+    labels: Readonly<Record<string, string>>,
+  ): Promise<PodServer> => {
+    pods += 1
+    const ip = `127.77.${namespace.slice('ns-'.length)}.${pods}`
+    const pod = await startPodServer({ ip, port })
+    t.teardown(() => pod.close())
+    await plain.create(path('pods'), {
+      metadata: { name, labels },
+      spec: { containers: [{ name: 'main', image: 'tutti/router:test' }] },
+    })
+    await plain.patch(`${path('pods', name)}/status`, {
+      status: {
+        phase: 'Running',
+        podIP: ip,
+        podIPs: [{ ip }],
+        conditions: [{ type: 'Ready', status: 'True' }],
+      },
+    })
+    return pod
+  }
   const apply = applierOf(plain, path)
   const applyModel = (name: string) =>
     apply('Model', name, { modelFormat: { name: 'onnx' }, storageUri: 'pvc://models/x' })
@@ -146,26 +169,10 @@ function openNamespace(
         status: { readyReplicas: 1, latestReadyRevision: `revision-of-${name}` },
       })
     },
-    /** Creates a ready router pod, which answers at its own loopback address until the test ends. */
-    startRouter: async (name: string): Promise<PodServer> => {
-      routers += 1
-      const ip = `127.77.${namespace.slice('ns-'.length)}.${routers}`
-      const pod = await startPodServer({ ip, port })
-      t.teardown(() => pod.close())
-      await plain.create(path('pods'), {
-        metadata: { name, labels: ROUTER_LABELS },
-        spec: { containers: [{ name: 'main', image: 'tutti/router:test' }] },
-      })
-      await plain.patch(`${path('pods', name)}/status`, {
-        status: {
-          phase: 'Running',
-          podIP: ip,
-          podIPs: [{ ip }],
-          conditions: [{ type: 'Ready', status: 'True' }],
-        },
-      })
-      return pod
-    },
+    /** Creates a ready pod, which answers at its own loopback address until the test ends. */
+    startPod,
+    /** Creates a ready router pod, as `startPod`. */
+    startRouter: (name: string): Promise<PodServer> => startPod(name, ROUTER_LABELS),
     /** Resolves with the Ensemble's status when a condition has the status, and the reason if one is given. */
     condition: async (name: string, type: string, status: string, reason?: string) => {
       const wanted = [`${type}=${status}`, ...(reason === undefined ? [] : [reason])].join('/')
