@@ -22,6 +22,7 @@ const OF_STEPS: Readonly<Record<string, (step: StepSketch) => boolean>> = {
   timeout: ({ timeoutMs }) => timeoutMs !== undefined,
   retry: ({ retry }) => retry !== undefined,
   'retry of an ensemble': ({ retry, callee }) => retry !== undefined && callee.kind === 'ensemble',
+  hedge: ({ hedgeMs }) => hedgeMs !== undefined,
   fallback: ({ onError }) => onError !== undefined && 'fallback' in onError,
   'a fallback for each item': ({ onError, forEach }) =>
     forEach !== undefined && onError !== undefined && 'fallback' in onError,

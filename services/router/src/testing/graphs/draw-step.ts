@@ -53,16 +53,22 @@ type Form = 'once' | 'forEach' | 'loop'
 
 const CODES = ['UNAVAILABLE', 'RESOURCE_EXHAUSTED', 'INTERNAL', 'INVALID_ARGUMENT'] as const
 
+const HARD_RULES = {
+  retry: { maxRetries: 3, retryOn: CODES, backoffMs: 2, budgetPercent: 1 },
+  mayRunTwice: true,
+} as const
+
 /** Draws a step that reads some of the tensors that there are. */
 export function drawStep(o: StepWishes): StepDraft {
   const { d, name, isDecoupled, available } = o
   const read = drawReads(o)
-  const { form, cut } = drawForm(o, read)
+  const { form, cut, isHard } = drawForm(o, read)
   const inputs = read.map((tensor, i) => drawInput(o, { tensor, i, isItem: cut.has(tensor) }))
   const constant = chance(d, 20) ? drawConstant(d, inputs.length) : undefined
   const sources = constant === undefined ? inputs : [...inputs, constant]
   const gather = chance(d, 40) ? 'Concat' : 'Stack'
-  const callee = drawCallee(o, { form, gather, inputs: sources.map(({ port }) => port) })
+  const ports = sources.map(({ port }) => port)
+  const callee = drawCallee(o, { form, gather, inputs: ports, isHard })
   const step = {
     name,
     callee,
@@ -70,10 +76,10 @@ export function drawStep(o: StepWishes): StepDraft {
     after: o.earlier.filter(() => chance(d, 12)),
     ...(chance(d, 15) && { parameters: { mode: 'fast' } }),
     ...(chance(d, 30) && { when: drawCondition(d, available) }),
-    ...drawRules(d, callee, form),
+    ...(isHard ? HARD_RULES : drawRules(d, callee, form)),
   }
   const hasItemDefault = form === 'forEach' && chance(d, 45)
-  const repeat = drawRepeat(o, { form, gather, step })
+  const repeat = drawRepeat(o, { form, gather, step, isHard })
   const repeated = { ...step, ...repeat }
   return {
     step: repeated,
@@ -83,19 +89,19 @@ export function drawStep(o: StepWishes): StepDraft {
   }
 }
 
-/** Draws how often a step runs, and which of the tensors that it reads are cut for it. */
+/** Draws how often a step runs, which of the tensors that it reads are cut for it, and whether it takes more retries than there are. */
 function drawForm(
   { d, isDecoupled }: StepWishes,
   read: readonly Available[],
-): { readonly form: Form; readonly cut: ReadonlySet<Available> } {
+): { readonly form: Form; readonly cut: ReadonlySet<Available>; readonly isHard: boolean } {
   const items = read.filter(canBeCut)
   const wanted = pick<Form>(d.roll, ['once', 'once', 'forEach', 'forEach', 'loop'])
   const isOnce = isDecoupled || (wanted === 'forEach' && items.length === 0)
   const form = isOnce ? 'once' : wanted
-  return {
-    form,
-    cut: new Set(form === 'forEach' ? items.filter((_, i) => i === 0 || chance(d, 40)) : []),
-  }
+  const cut = form === 'forEach' ? items.filter((_, i) => i === 0 || chance(d, 40)) : []
+  // Retries come back with time.
+  const isHard = form === 'loop' && d.hasFailures && d.slowestMs < 100 && chance(d, 30)
+  return { form, cut: new Set(cut), isHard }
 }
 
 function canBeCut({ type, mayBeMissing }: Available): boolean {
@@ -158,11 +164,12 @@ function drawCallee(
     readonly form: Form
     readonly gather: 'Stack' | 'Concat'
     readonly inputs: readonly InputPort[]
+    readonly isHard: boolean
   },
 ): CalleeSketch {
   const { d, isDecoupled, drawNested } = o
-  const { form, gather, inputs } = wants
-  if (drawNested !== undefined && !hasScalar(inputs) && chance(d, 30)) {
+  const { form, gather, inputs, isHard } = wants
+  if (drawNested !== undefined && !isHard && !hasScalar(inputs) && chance(d, 30)) {
     const nested = drawNested(inputs, isDecoupled)
     if (nested.isDecoupled === isDecoupled && fits(nested, wants)) return nested
   }
@@ -173,6 +180,8 @@ function drawCallee(
     inputs,
     outputs: [...outputs, ...ports],
     isDecoupled,
+    isWhole: isHard,
+    ...(isHard && { reliability: 'flaky' }),
     mayEndLate: form === 'once' && o.isPlain,
     maxBatchSize: form === 'forEach' ? pick(d.roll, [0, 0, 2, 3]) : 0,
   })
@@ -204,24 +213,32 @@ function carriesOf({ inputs, outputs }: CalleeSketch): LoopSketch['carry'] {
 function drawRules(d: Drawing, callee: CalleeSketch, form: Form) {
   const timeoutMs = 1 + d.roll(2 * d.slowestMs)
   if (callee.isDecoupled) return chance(d, 15) ? { timeoutMs } : {}
-  const codes = CODES.filter((code) => chance(d, code === 'UNAVAILABLE' ? 70 : 30))
-  const [first] = codes
-  const mayRunTwice = codes.includes('INTERNAL') || codes.includes('INVALID_ARGUMENT')
-  const retry = {
-    maxRetries: d.roll(4),
-    retryOn: first === undefined ? ['UNAVAILABLE'] : codes,
-    backoffMs: 2 * (1 + d.roll(40)),
-    budgetPercent: pick(d.roll, [1, 20, 100]),
-  }
+  // A model that ends late would answer twice.
+  const isHedged = callee.kind === 'model' && !callee.endsLate && chance(d, 15)
   return {
     ...(chance(d, 20) && { timeoutMs }),
-    ...(chance(d, 40) && { retry, ...((mayRunTwice || chance(d, 40)) && { mayRunTwice: true }) }),
+    ...(chance(d, 40) && drawRetry(d)),
+    ...(isHedged && { hedgeMs: 1 + d.roll(d.slowestMs), mayRunTwice: true }),
     ...(chance(d, 22) && {
       onError: {
         fallback: drawFallback(d, callee, form),
         ...(chance(d, 30) && { timeoutMs: 1 + d.roll(2 * d.slowestMs) }),
       },
     }),
+  }
+}
+
+function drawRetry(d: Drawing): Pick<StepSketch, 'retry' | 'mayRunTwice'> {
+  const codes = CODES.filter((code) => chance(d, code === 'UNAVAILABLE' ? 70 : 30))
+  const mustRunTwice = codes.includes('INTERNAL') || codes.includes('INVALID_ARGUMENT')
+  return {
+    retry: {
+      maxRetries: d.roll(4),
+      retryOn: codes.length === 0 ? ['UNAVAILABLE'] : codes,
+      backoffMs: 2 * (1 + d.roll(40)),
+      budgetPercent: pick(d.roll, [1, 20, 100]),
+    },
+    ...((mustRunTwice || chance(d, 40)) && { mayRunTwice: true }),
   }
 }
 
@@ -271,6 +288,7 @@ function drawRepeat(
     readonly form: Form
     readonly gather: 'Stack' | 'Concat'
     readonly step: Pick<StepSketch, 'callee'>
+    readonly isHard: boolean
   },
 ): Pick<StepSketch, 'forEach' | 'loop'> {
   if (o.form === 'once') return {}
@@ -282,8 +300,8 @@ function drawRepeat(
       return { ref, type, mayBeSkipped: false, mayBeMissing: false, isRead: true }
     })
     const until = drawCondition(d, [...own, ...(chance(d, 30) ? available : [])])
-    // Many iterations in a short time may take more retries than there are.
-    const maxIterations = 1 + d.roll(d.slowestMs < 100 ? 40 : 5)
+    if (o.isHard) return { loop: { carry, maxIterations: 40 } }
+    const maxIterations = 1 + d.roll(5)
     return { loop: { carry, maxIterations, ...(chance(d, 75) && { until }) } }
   }
   const counts = available.filter(({ type }) => type.datatype === 'INT64' && isOne(type))

@@ -84,6 +84,8 @@ export function drawModel(
     readonly outputs: readonly Port[]
     readonly maxBatchSize?: number
     readonly isDecoupled?: boolean
+    /** Drawn if absent. */
+    readonly reliability?: Reliability
     /** Whether its response has all outputs. */
     readonly isWhole?: boolean
     /** Whether it may say after its response that it has ended; not for what is called several times. */
@@ -98,7 +100,7 @@ export function drawModel(
     outputs: o.outputs,
     maxBatchSize,
     isDecoupled,
-    reliability: drawReliability(d),
+    reliability: o.reliability ?? drawReliability(d),
     isVaried: chance(d, 40),
     // A last response of a stream without outputs only says that it is the last one.
     withholds: !isWhole && !isDecoupled && chance(d, 6),

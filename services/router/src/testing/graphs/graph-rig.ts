@@ -1,7 +1,13 @@
 import { openCallScope, type Tracing } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import type { ExecuteOptions, InferRequest, RequestObserver, ResponseSink } from '@tutti/tensor'
+import type {
+  ExecuteOptions,
+  FindExecutor,
+  InferRequest,
+  RequestObserver,
+  ResponseSink,
+} from '@tutti/tensor'
 import { Lender, RecordedResponses, requestContext } from '@tutti/tensor/testing'
 import { revisionKey } from '@tutti/transport'
 import { ReplicaExecutors } from '../replica-executors.ts'
@@ -58,7 +64,7 @@ export function createGraphRig(
   const described = graph.models.map((model) => {
     return { name: model.name, config: toModelConfig(model), labels: {}, versions, reason: '' }
   })
-  replicas.set('a', ({ model: name }) => ({
+  const find: FindExecutor = ({ model: name }) => ({
     execute: (request, sink, options) => {
       const model = models.get(name)
       if (model === undefined) throw new Error(`no model ${name}`)
@@ -70,8 +76,11 @@ export function createGraphRig(
         sink.fail(ServeError.from(error), 'no')
       }
     },
-  }))
-  router.view.describe({ replica: 'a', models: described }, { statistics: async () => [] })
+  })
+  for (const replica of ['a', 'b']) {
+    replicas.set(replica, find)
+    router.view.describe({ replica, models: described }, { statistics: async () => [] })
+  }
 
   const charge = (more: number): void => {
     if (more > 0 && bytes.held + more > (o.maxBytes ?? Number.POSITIVE_INFINITY)) {

@@ -7,26 +7,58 @@ import {
   type Interpretation,
   type Once,
   type StepCallSketch,
+  Undecided,
 } from './interpretation.ts'
 import { answerOf, failureText } from './scripted-models.ts'
 import type { CalleeSketch, ModelSketch, StepSketch } from './sketch.ts'
 
 /** Makes the call of what a step runs, with its retries by the rules of the step. */
 export function withRetries({ o, step, ensemble }: StepCallSketch): Once {
-  const { callee, retry } = step
-  if (retry === undefined) return withoutRules({ o, ensemble }, callee)
+  const { callee, retry, hedgeMs } = step
+  const plain = target({ o, ensemble }, callee)
+  const once = hedgeMs === undefined ? plain : hedged(plain, hedgeMs)
+  if (retry === undefined) return tryWithoutRules(callee, once)
   return (asked) => {
     o.called(step, asked.at)
     const isAllowed = (at: number): boolean => o.retry(step, at)
     const delayMs = (fault: Fault, tries: number): number | undefined =>
       delayByRule(step, fault, tries)
-    return tryAgain(asked, { once: target({ o, ensemble }, callee), delayMs, isAllowed })
+    return tryAgain(asked, { once, delayMs, isAllowed })
   }
+}
+
+/** Computes a call for which a second replica is asked after a time without an answer. */
+function hedged(once: Once, hedgeMs: number): Once {
+  return (asked) => {
+    const first = once(asked)
+    const at = asked.at + hedgeMs
+    if (first.end.at < at) return first
+    if (first.end.at === at) throw new Undecided('an end at the time of a hedge')
+    const second = once({ ...asked, at })
+    const answers = [first, second].filter(({ end }) => end.fault === undefined)
+    const [one, other] = answers.toSorted((a, b) => a.end.at - b.end.at)
+    if (one?.end.at === other?.end.at && one !== undefined) throw new Undecided('two answers')
+    return one ?? afterBoth(first, second)
+  }
+}
+
+/** A failure of both is the first one, but one that may have executed before one that has not. */
+function afterBoth(...both: readonly [Answer, Answer]): Answer {
+  const [one, other] = both.toSorted((a, b) => a.end.at - b.end.at)
+  if (one === undefined || other === undefined) return both[0]
+  if (one.end.at === other.end.at && one.end.at < Number.POSITIVE_INFINITY) {
+    throw new Undecided('two failures of a hedge')
+  }
+  const isFirst = one.end.fault?.executed === 'maybe'
+  return { responses: [], end: { ...(isFirst ? one : other).end, at: other.end.at } }
 }
 
 /** Makes the call of something without rules: only what cannot have run is tried again, and an ensemble leaves that to its steps. */
 export function withoutRules(o: Callers, callee: CalleeSketch): Once {
-  const once = target(o, callee)
+  return tryWithoutRules(callee, target(o, callee))
+}
+
+function tryWithoutRules(callee: CalleeSketch, once: Once): Once {
   if (callee.kind === 'ensemble') return once
   return (asked) => tryAgain(asked, { once, delayMs: delayWithoutRule, isAllowed: () => true })
 }

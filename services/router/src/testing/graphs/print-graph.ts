@@ -73,7 +73,8 @@ function toCallee({ kind, name }: CalleeSketch): Fields {
 }
 
 function toStep(step: StepSketch): Fields {
-  const { name, callee, parameters, when, timeoutMs, retry, mayRunTwice, onError, after } = step
+  const { name, callee, parameters, when, timeoutMs, retry, hedgeMs, mayRunTwice, onError, after } =
+    step
   return {
     name,
     ...toCallee(callee),
@@ -84,6 +85,7 @@ function toStep(step: StepSketch): Fields {
     ...toRepeat(step),
     ...(timeoutMs !== undefined && { timeout: toDuration(timeoutMs) }),
     ...(retry !== undefined && { retry: toRetry(retry) }),
+    ...(hedgeMs !== undefined && { hedge: { after: toDuration(hedgeMs), maxPercent: 100 } }),
     ...(mayRunTwice !== undefined && { mayRunTwice }),
     ...(onError !== undefined && { onError: toOnError(onError) }),
   }

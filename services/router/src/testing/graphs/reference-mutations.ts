@@ -314,6 +314,7 @@ function calleeMutations(): readonly Mutation[] {
             change: (spec) => {
               const own = stepOf(spec, index)
               delete own.modelRef
+              delete own.hedge
               delete own.ensembleRef
               own[field] = { name }
             },
@@ -355,6 +356,7 @@ function calleeMutations(): readonly Mutation[] {
             change: (spec) => {
               const own = stepOf(spec, index)
               delete own.modelRef
+              delete own.hedge
               own.ensembleRef = { name: ensemble.name }
             },
             reason: 'CycleDetected',

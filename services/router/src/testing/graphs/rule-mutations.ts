@@ -95,6 +95,7 @@ function decoupledMutations(): readonly Mutation[] {
     ['forEach', 'RepeatInvalid'],
     ['loop', 'RepeatInvalid'],
     ['retry', 'CallInvalid'],
+    ['hedge', 'CallInvalid'],
     ['onError', 'CallInvalid'],
   ] as const
   return fields.map(([field, reason]): Mutation => {
@@ -201,6 +202,7 @@ export const RULE_MUTATIONS: readonly Mutation[] = [
     isFor: isPlain,
     change: (step) => {
       step.retry = { maxRetries: 1, retryOn: ['INTERNAL'] }
+      delete step.hedge
       delete step.mayRunTwice
     },
     reason: 'CallInvalid',

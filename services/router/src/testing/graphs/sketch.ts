@@ -133,6 +133,8 @@ export interface StepSketch {
   readonly loop?: LoopSketch
   readonly timeoutMs?: number
   readonly retry?: RetrySketch
+  /** Time after which a second replica is asked too, of every request. */
+  readonly hedgeMs?: number
   readonly mayRunTwice?: boolean
   readonly onError?: OnErrorSketch
   /** Names of the steps that end before, if they run. */
