@@ -80,6 +80,7 @@ function checkRows(t: Test, found: string, wanted: string): void {
 
 const needsPython = PYTHON === undefined ? 'TUTTI_TEST_PYTHON is not set' : false
 
+// The blocks of each README.md of an example.
 await t.test('the examples answer as their READMEs say', { skip: needsPython }, async (t) => {
   const file = join(t.testdir(), 'all.yaml')
   await writeFile(file, await joinExampleManifests())

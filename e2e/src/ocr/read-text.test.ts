@@ -32,6 +32,7 @@ await t.test(
     const wanted: Readonly<Record<string, readonly string[]>> = JSON.parse(
       await runOcrScript('rapidocr_texts.py', folder),
     )
+    // The request of examples/read-text/README.md, and the lines that it prints.
     const example = await readFile(READ_TEXT_MANIFEST.replace('manifest.yaml', 'input.png'))
     const said = await readFile(READ_TEXT_MANIFEST.replace('manifest.yaml', 'expected.txt'), 'utf8')
     t.equal(

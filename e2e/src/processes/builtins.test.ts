@@ -83,7 +83,10 @@ await t.test('built-ins in steps of their own', { skip: SKIP }, async (t) => {
     t.equal(await isOk(ready), false)
     const { status, body } = await restInfer(router, 'tiles', [...tensors()])
     t.equal(status, 503)
-    t.match(body.toString(), /in ensemble 'tiles', no replica runs built-ins/)
+    t.match(
+      body.toString(),
+      /in ensemble 'tiles', no replica runs built-ins \(tutti step --builtins\)/,
+    )
   })
 
   const first = await builtins()

@@ -32,6 +32,7 @@ await t.test('a condition sees elements of tensors and parameters', (t) => {
     ['tensors["count"][0] / 2 == 1', true],
     ['tensors["level"][0] / 2u == 3u', true],
     ['"dog" in tensors["words"]', true],
+    ['"1e5" in tensors["words"] || \'a\\\'1e5\' in tensors["words"]', false],
     ['tensors["flags"].exists(flag, flag)', true],
     ['size(tensors["small.score"]) == 2', true],
     ['tensors["small.score"].all(x, x / 2.0 < 1.1)', true],
@@ -57,6 +58,7 @@ await t.test('what does not fit is found before anything is evaluated', (t) => {
     [`${'('.repeat(25)}true${')'.repeat(25)}`, /Exceeded maxDepth/],
     [Array.from({ length: 120 }, () => 'true').join('&&'), /Exceeded max(AstNodes|Depth)/],
     ['tensors["count"][0] <', /Unexpected token/],
+    ['tensors["small.score"][0] < 1.5e-3', /got the number 1.5e-3, want one without an exponent/],
   ]
   for (const [text, problem] of table) {
     t.throws(() => new Condition(text).compile(TYPES), { message: problem }, text)

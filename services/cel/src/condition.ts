@@ -34,6 +34,7 @@ export class Condition {
   /** @throws Error that says what is wrong with the text, in one line. */
   constructor(text: string) {
     this.text = text
+    refuseExponents(text)
     const { Environment: Made, serialize } = celLibrary()
     const limits = { maxAstNodes: MAX_NODES, maxDepth: MAX_DEPTH }
     const { ast } = translate(() => new Made({ unlistedVariablesAreDyn: true, limits }).parse(text))
@@ -61,6 +62,16 @@ export class Condition {
       throw new Error(`its value is of the type ${type}, want bool`)
     }
     return new CompiledCondition(program, this.tensors, types)
+  }
+}
+
+/** A text between quotes, which may have anything in it, or a number with an exponent, which the library does not read. */
+const EXPONENTS = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?<![\w.])(\d+(?:\.\d+)?[eE][+-]?\d+)/gs
+
+function refuseExponents(text: string): void {
+  for (const [, found] of text.matchAll(EXPONENTS)) {
+    if (found !== undefined)
+      throw new Error(`got the number ${found}, want one without an exponent`)
   }
 }
 

@@ -193,6 +193,14 @@ export function calledNamesOf(graph: Pick<Graph, 'steps'>): readonly string[] {
   return [...new Set(calleesOf(graph).map(({ model }) => model))]
 }
 
+/** Lists the files that built-in steps read, with the model beside which each is. */
+export function filesOfBuiltins({ steps }: Pick<Graph, 'steps'>) {
+  return steps.flatMap(({ model, builtin }, step) => {
+    const file = builtin?.options['file']
+    return typeof file === 'string' ? [{ step, model, file }] : []
+  })
+}
+
 /** Lists the names of the Models and Ensembles that a graph may call, as `calledNamesOf`. */
 export function modelsOf(graph: Pick<Graph, 'steps'>): readonly string[] {
   return calledNamesOf(graph).filter((name) => name !== BUILTIN_HOST)

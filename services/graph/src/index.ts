@@ -19,6 +19,7 @@ export { describeStep } from './describe-step.ts'
 export {
   calledNamesOf,
   calleesOf,
+  filesOfBuiltins,
   type Graph,
   type GraphStep,
   modelsOf,

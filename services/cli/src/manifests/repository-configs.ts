@@ -8,7 +8,12 @@ import {
   parseModelConfig,
   selectVersions,
 } from '@tutti/model-config'
-import { type RepositoryModel, type ScanOptions, scanRepositories } from '@tutti/repository'
+import {
+  type RepositoryModel,
+  type ScanOptions,
+  scanRepositories,
+  versionDirectory,
+} from '@tutti/repository'
 import { type BackendConfig, completeConfigOf, readBackendConfig } from '@tutti/step'
 import type { LocatedManifest } from './parse-manifests.ts'
 
@@ -41,6 +46,8 @@ export interface ReadRepository {
   readonly configs: ReadonlyMap<string, ModelConfig>
   /** Versions of each model on disk. */
   readonly versions: ReadonlyMap<string, readonly number[]>
+  /** Folders of each model, absolute paths: those of its versions, and its own. */
+  readonly folders: ReadonlyMap<string, readonly string[]>
   /** Error text of each model that cannot be read or has no version to serve. */
   readonly problems: ReadonlyMap<string, string>
 }
@@ -81,8 +88,11 @@ export async function readRepository(
 ): Promise<ReadRepository> {
   const configs = new Map<string, ModelConfig>()
   const versions = new Map<string, readonly number[]>()
+  const folders = new Map<string, readonly string[]>()
   const problems = new Map<string, string>()
   for (const model of await scanRepositories(paths, o)) {
+    const ofVersions = model.versions.map((version) => versionDirectory(model, version))
+    folders.set(model.name, [...ofVersions, model.directory])
     try {
       const config = await readConfig(model, o)
       configs.set(model.name, config)
@@ -93,7 +103,7 @@ export async function readRepository(
       problems.set(model.name, ServeError.from(error).message)
     }
   }
-  return { configs, versions, problems }
+  return { configs, versions, folders, problems }
 }
 
 async function readConfig(model: RepositoryModel, o: RepositoryReading): Promise<ModelConfig> {

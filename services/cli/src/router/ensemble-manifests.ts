@@ -11,6 +11,9 @@ import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderReport } from '../validate/report.ts'
 import { checkManifests } from '../validate/validate-command.ts'
 
+/** Help behind a problem that only a cluster solves by itself. */
+const NEEDED = 'want inputs and outputs in its Model, or its repository in --model-repository'
+
 interface ReadFlags {
   readonly filename: readonly string[]
   readonly 'model-repository': readonly string[]
@@ -30,12 +33,14 @@ export async function readEnsembleManifests(
   if (filename.length === 0) return []
   const parsed = parseManifests(await readManifestFiles(filename, o.input))
   const repository = await readRepositories(repositories, readingFor(parsed.manifests))
-  const report = checkManifests(parsed, repository)
+  const report = await checkManifests(parsed, repository)
   // A router cannot check what it does not know at its start.
-  const pending = report.notes.filter(({ reason }) => reason === 'SchemaPending')
+  const pending = report.notes
+    .filter(({ reason }) => reason === 'SchemaPending')
+    .map((note) => ({ ...note, message: `${note.message}; ${NEEDED}` }))
   const problems = [...report.problems, ...pending]
   if (problems.length > 0) {
-    const notes = report.notes.filter((note) => !pending.includes(note))
+    const notes = report.notes.filter(({ reason }) => reason !== 'SchemaPending')
     o.err(renderReport({ ...report, problems, notes }, 'text'))
     const text = `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'} in manifests`
     throw new ServeError('CONFIG_INVALID', text, { details: { field: '--filename' } })

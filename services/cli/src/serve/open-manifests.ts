@@ -87,7 +87,7 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
   const { unbatched } = beyond
   const reading = { ...toReading(o), directories, overrides, unbatched }
   const repository = await readRepository(o.flags['model-repository'], reading)
-  check(o, parsed, repository)
+  await check(o, parsed, repository)
   logIgnored(o.log, parsed.manifests)
   const written = new OverrideDirectories()
   try {
@@ -161,8 +161,12 @@ async function findDirectories(
   return directories
 }
 
-function check(o: OpenManifestsOptions, parsed: ParsedManifests, repository: ReadRepository): void {
-  const { problems, notes } = checkManifests(parsed, repository)
+async function check(
+  o: OpenManifestsOptions,
+  parsed: ParsedManifests,
+  repository: ReadRepository,
+): Promise<void> {
+  const { problems, notes } = await checkManifests(parsed, repository)
   // All models are known here: what is pending does not come.
   const pending = notes.filter(({ reason }) => reason === 'SchemaPending')
   for (const [model, error] of repository.problems) {

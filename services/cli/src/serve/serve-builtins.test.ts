@@ -24,13 +24,6 @@ const MANIFESTS = [
     - {name: norm, builtin: {name: softmax}, inputMap: {input: scores}}${LABELS('labels.txt')}`,
   ),
   ensemble(
-    'lost',
-    `${SCORES}
-  outputs: [{name: label, from: name.labels}]
-  steps:
-    - {name: norm, builtin: {name: softmax}, inputMap: {input: scores}}${LABELS('names.txt')}`,
-  ),
-  ensemble(
     'rows',
     `  maxBatchSize: 8
   inputs: [{name: scores, datatype: FP32, shape: [3]}]
@@ -92,11 +85,6 @@ await t.test('built-ins run as steps, beside models and beside their files', asy
   const { outputs } = await infer(port, 'classes', ['scores', 'FP32', [3], [0, 1, 2]])
   t.same(outputs[0], ['label', [1], ['bird']])
   t.ok(near(outputs[1]?.[2], shares))
-  t.same(await infer(port, 'lost', ['scores', 'FP32', [3], [0, 1, 2]]), {
-    status: 500,
-    error: `in ensemble 'lost', step 'name': file names.txt: it is not beside the model`,
-    outputs: [],
-  })
   const rows = await infer(port, 'rows', ['scores', 'FP32', [2, 3], [1, 2, 3, 4, 5, 6]])
   t.same(rows.outputs, [
     ['same', [2, 3], [2, 4, 6, 8, 10, 12]],
@@ -115,7 +103,7 @@ await t.test('clients do not see what stands for built-ins', async (t) => {
   const { port } = await serve(t, MANIFESTS)
   const [, index] = await ask(port, '/v2/repository/index', {})
   const names = Array.from(Object(index), (one) => Object(one).name)
-  t.same(names, ['classes', 'each', 'halves', 'labels', 'lost', 'rescued', 'rows'])
+  t.same(names, ['classes', 'each', 'halves', 'labels', 'rescued', 'rows'])
   const [, statistics] = await ask(port, '/v2/models/stats')
   t.same(
     Array.from(Object(statistics).model_stats, (one) => Object(one).name),
@@ -124,4 +112,19 @@ await t.test('clients do not see what stands for built-ins', async (t) => {
   const wanted = { error: "Request for unknown model: '/builtins' is not found" }
   t.same(await ask(port, '/v2/models/%2Fbuiltins'), [404, wanted])
   t.same(await ask(port, '/v2/models/%2Fbuiltins/infer', { inputs: [] }), [404, wanted])
+})
+
+await t.test('a file that a model lacks is told at the start', async (t) => {
+  const lost = ensemble(
+    'lost',
+    `${SCORES}
+  outputs: [{name: label, from: name.labels}]
+  steps:
+    - {name: norm, builtin: {name: softmax}, inputMap: {input: scores}}${LABELS('names.txt')}`,
+  )
+  const manifests = [model('labels', 'pvc://fixtures/labels'), lost]
+  await t.rejects(serve(t, manifests), {
+    message:
+      /steps\[2\]\(name\)\.builtin\.file: got 'names\.txt', want a file in the folder of 'labels'/,
+  })
 })

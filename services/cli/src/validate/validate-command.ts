@@ -18,6 +18,7 @@ import {
   readRepositories,
 } from '../manifests/repository-configs.ts'
 import { checkRepositories } from './check-repository.ts'
+import { findMissingFiles } from './missing-files.ts'
 import { NamespaceManifests } from './namespace-manifests.ts'
 import { type Report, renderReport, ValidateResult } from './report.ts'
 
@@ -67,14 +68,15 @@ async function checkFiles(
   input: ProcessEnvironment['input'],
 ): Promise<Report> {
   const parsed = parseManifests(await readManifestFiles(paths, input))
-  return checkManifests(parsed, await readRepositories(repositories, readingFor(parsed.manifests)))
+  const repository = await readRepositories(repositories, readingFor(parsed.manifests))
+  return await checkManifests(parsed, repository)
 }
 
 /** Checks all manifests, each together with the others of its namespace. */
-export function checkManifests(
+export async function checkManifests(
   parsed: ParsedManifests,
   repository: ReadRepository | undefined,
-): Report {
+): Promise<Report> {
   const problems = [...parsed.problems]
   const notes: Problem[] = []
   const namespaces = new Map<string, NamespaceManifests>()
@@ -84,7 +86,7 @@ export function checkManifests(
   }
   for (const located of parsed.manifests) {
     const namespace = namespaces.get(namespaceOf(located))
-    const result = namespace === undefined ? [] : checkOne(located, namespace)
+    const result = namespace === undefined ? [] : await checkOne(located, namespace, repository)
     for (const problem of result) {
       const isNote = problem.reason === 'SchemaPending' || problem.reason === 'Warning'
       ;(isNote ? notes : problems).push(problem)
@@ -93,7 +95,11 @@ export function checkManifests(
   return { checked: parsed.manifests.length, foreign: parsed.foreign, problems, notes }
 }
 
-function checkOne(located: LocatedManifest, namespace: NamespaceManifests): readonly Problem[] {
+async function checkOne(
+  located: LocatedManifest,
+  namespace: NamespaceManifests,
+  repository: ReadRepository | undefined,
+): Promise<readonly Problem[]> {
   const { manifest } = located
   if (manifest.kind === 'Model') {
     const holder = namespace.holderOf(manifest)
@@ -108,7 +114,14 @@ function checkOne(located: LocatedManifest, namespace: NamespaceManifests): read
     const all = [result, ...(result.others ?? [])]
     return all.map(({ reason, message }) => toProblem(located, reason, message))
   }
-  return result.warnings.map((warning) => toProblem(located, 'Warning', warning))
+  const missing = await findMissingFiles(result.graph, (model) => repository?.folders.get(model))
+  return [
+    ...missing.map(({ step, message }) => {
+      const name = `steps[${step}](${result.graph.steps[step]?.name})`
+      return toProblem(located, 'BuiltinInvalid', `${name}.builtin.file: ${message}`)
+    }),
+    ...result.warnings.map((warning) => toProblem(located, 'Warning', warning)),
+  ]
 }
 
 /** @param line - begins with a path and a colon. */

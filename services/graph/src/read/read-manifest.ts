@@ -76,7 +76,7 @@ export function readManifest(
   const { configOf } = typeBuiltins({ config: parseJsonConfig(known), graph, modelOf })
   const output = spec.outputs.map(({ name }, i) => ({
     name,
-    ...inferOutput(resolved, i, (step) => signatureOf(step, configOf(step)), graph),
+    ...inferOutput(resolved, i, (index) => typeOfStep(graph.steps[index], configOf)),
   }))
   const config = parseJsonConfig({ ...known, output })
   const { meant, partial } = resolved
@@ -195,34 +195,37 @@ function unusedOutputs({ spec, declared }: ResolvedSpec, names: TensorNames): re
   )
 }
 
-/** Infers the type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
-function inferOutput(
-  { spec, outputs }: ResolvedSpec,
+/** Finds what a step runs, as the graph sees it; undefined while that is not known. */
+type StepAt = (
   index: number,
-  configOf: ConfigOfStep,
-  graph: Graph,
-) {
+) => { readonly config: ModelConfig; readonly isBuiltin: boolean } | undefined
+
+function typeOfStep(step: GraphStep | undefined, configOf: ConfigOfStep): ReturnType<StepAt> {
+  const config = step && signatureOf(step, configOf(step))
+  return config && { config, isBuiltin: step?.builtin !== undefined }
+}
+
+/** Infers the type of `outputs[index]` as protobuf JSON: its own, else that of its tensor; undefined while that is not known. */
+function inferOutput({ spec, outputs }: ResolvedSpec, index: number, stepAt: StepAt) {
   const source = outputs[index]?.reads[0]?.source
   const input = source?.kind === 'input' && spec.inputs.find(({ name }) => name === source.name)
   const { datatype, shape } = { ...input, ...spec.outputs[index] }
   if (datatype !== undefined) return { data_type: DATATYPES[datatype].config, dims: shape }
-  return source?.kind === 'made' ? madeType(spec, source, configOf, graph) : undefined
+  return source?.kind === 'made' ? madeType(spec, source, stepAt) : undefined
 }
 
 /** Returns the type of a made tensor. An ensemble without batches gives out the batch dimension of a model that has one. */
 function madeType(
   { maxBatchSize = 0 }: EnsembleSpec,
   { step: index, output }: Extract<KnownSource, { kind: 'made' }>,
-  configOf: ConfigOfStep,
-  { steps }: Graph,
+  stepAt: StepAt,
 ) {
-  const step = steps[index]
-  const config = step && configOf(step)
+  const { config, isBuiltin } = stepAt(index) ?? {}
   const made = config?.output.find(({ name }) => name === output)
   if (config === undefined || made === undefined) return undefined
   const { data_type, dims } = made
   if (maxBatchSize === 0)
     return { data_type, dims: config.max_batch_size > 0 ? [-1, ...dims] : dims }
   // A built-in sees the batch dimension as one of its own.
-  return { data_type, dims: step?.builtin === undefined ? dims : dims.slice(1) }
+  return { data_type, dims: isBuiltin === true ? dims.slice(1) : dims }
 }

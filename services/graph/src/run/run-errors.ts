@@ -37,8 +37,7 @@ function nameStep(
 ): ServeError {
   // An ensemble within has said it.
   if (error.details.step !== undefined) return error
-  // An item or an iteration has said it too.
-  const isTold = step.builtin === undefined || error.details.item !== undefined
+  const isTold = step.builtin === undefined || error.message.startsWith(`step '${step.name}`)
   const own = isTold ? error : error.withPrefix(`step '${step.name}': `)
   return nameMaker({ tensors, steps }, own, step)
 }

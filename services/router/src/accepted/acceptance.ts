@@ -92,7 +92,7 @@ export class Acceptance {
     served: ServedVersion,
     revisions: readonly AcceptedModelRevision[],
   ): boolean {
-    // Built-ins are the same whoever runs them, and nobody accepts them by name.
+    // Built-ins are the same in every replica, and are in no Model that could be accepted.
     if (model === BUILTIN_HOST) return true
     // A revision is one configuration. Should two differ, the newest is right, so that requests never meet both.
     const naming = revisions.findLast((one) => names(one, served))

@@ -273,7 +273,7 @@ export function onlyForeign(error: ServeError, foreign: ForeignMember): ServeErr
 export function noReplica(o: { readonly model: string; readonly version: number }): ServeError {
   const text =
     o.model === BUILTIN_HOST
-      ? 'no replica runs built-ins'
+      ? 'no replica runs built-ins (tutti step --builtins)'
       : `no replica serves model '${o.model}' version ${o.version}`
   const details = { model: o.model, version: String(o.version) }
   return new ServeError('STEP_UNAVAILABLE', text, { details })

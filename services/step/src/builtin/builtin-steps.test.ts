@@ -115,7 +115,7 @@ await t.test('only a step that offers them runs any, others those of their files
   const missing = textOf({ name: 'labelLookup', file: 'names.txt' }, 'indexes', 'INT64')
   t.match(
     await outcomeOf(send(step, missing, { target, input })),
-    /MODEL_LOAD_FAILED file names\.txt: it is not beside the model/,
+    /MODEL_LOAD_FAILED model 'labels', file names\.txt: it is not beside the model/,
   )
   t.equal(step.load().models.filter(({ model }) => model === 'labels').length, 2)
   step.models.unload('labels')

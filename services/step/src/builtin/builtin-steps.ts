@@ -61,8 +61,8 @@ export const SERVED_BUILTINS: ServedModel = {
 }
 
 /**
- * Executes the built-in steps of ensembles. Each is loaded with its first request, and stays as long as there is room: nobody says in
- * advance which steps there are.
+ * Executes the built-in steps of ensembles. Each is loaded with its first request, because which steps there are is not said in
+ * advance, and stays as long as there is room.
  */
 export class BuiltinSteps implements BuiltinExecutor {
   readonly areOffered: boolean
@@ -89,7 +89,7 @@ export class BuiltinSteps implements BuiltinExecutor {
       if (entry.loaded !== undefined) return this.#run(entry.loaded, { request, sink: counted, o })
       raceSignal(entry.ready, o.signal).then(
         (loaded) => this.#run(loaded, { request, sink: counted, o }),
-        (error: unknown) => counted.fail(this.#locate(error, target), 'no'),
+        (error: unknown) => counted.fail(this.#locateLoad(error, target), 'no'),
       )
     } catch (error) {
       const failure = this.#locate(error, target)
@@ -109,6 +109,13 @@ export class BuiltinSteps implements BuiltinExecutor {
   #locate(error: unknown, { model, version }: ModelTarget): ServeError {
     const { replica } = this.#options.settings
     return ServeError.from(error).withDetails({ model, version: String(version), replica })
+  }
+
+  /** Names the model whose files a built-in may lack. */
+  #locateLoad(error: unknown, target: ModelTarget): ServeError {
+    const located = this.#locate(error, target)
+    const isOfFiles = located.reason === 'MODEL_LOAD_FAILED' && target.model !== BUILTIN_HOST
+    return isOfFiles ? located.withPrefix(`model '${target.model}', `) : located
   }
 
   #entryOf(target: ModelTarget, text: string): Entry {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ServedModel } from '@tutti/api'
+import { BUILTIN_HOST } from '@tutti/builtins'
 import type { Tracing } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
@@ -105,7 +106,9 @@ export class StepBackend implements InferenceBackend {
   }
 
   #learn(): void {
-    this.#models = new Map(this.#options.step.served().map((model) => [model.name, model]))
+    // Clients reach built-ins through ensembles alone.
+    const models = this.#options.step.served().filter(({ name }) => name !== BUILTIN_HOST)
+    this.#models = new Map(models.map((model) => [model.name, model]))
   }
 
   #execute(
