@@ -86,14 +86,15 @@ outputs: [{ name: pixels, from: scaled.image }]
 - **A lost replica costs no request.** A built-in keeps nothing, so one whose process or pod is gone runs again at another one, twice at most.
 - **All rules of steps hold**: \`when\`, \`forEach\`, \`loop\`, \`timeout\`, \`retry\`, \`onError\`. \`hedge\` and \`parameters\` are refused: a built-in reads no parameters, and one that is slow is slow everywhere.
 - **In an Ensemble with \`maxBatchSize\`**, a built-in gets whole batches, whose rows are the first dimension, and gives them back so.
-
 - **Checked when applied.** Datatypes and dims of the outputs follow from the tensors that feed the step and from its options. What does not fit is refused with the name of the option or
   the input, what came and what is wanted.
 - **No batches.** A built-in gets one request at a time. Those for pictures take the last three dimensions as height, width and channels, and keep the dimensions before, so
   one step serves a picture and a stack of pictures.
 - **No tensor without dims.** A single number is [1].
 - **NumPy, OpenCV, PIL.** Each built-in says which function it equals, with which tolerance, and where it differs. Tests compare them on random inputs.
-- **Checked again in each request**, where all extents are known. The outputs of one request have at most 1 GiB.
+- **Checked again in each request**, where all extents are known. The outputs of one request have at most 1 GiB, texts included; they are counted before they are made. Where texts
+  are only moved, those of the inputs count.
+- **A request that nobody waits for ends**, also while it computes. One that would take more memory than its thread may have fails by itself (\`MESSAGE_TOO_LARGE\`).
 - **FP16** is computed as FP32, and rounded in the end. BF16 is only cast.
 
 [Instead of Python](builtins/step-kinds.md) has chains of them for steps that public ensembles write in Python.

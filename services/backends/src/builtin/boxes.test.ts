@@ -284,7 +284,8 @@ await t.test('inputs that no dims can tell are errors of the request', async (t)
     ),
     {
       reason: 'MESSAGE_TOO_LARGE',
-      message: 'built-in cropBoxes: its crops would have 8589934592 bytes, want at most 1073741824',
+      message:
+        'built-in cropBoxes: its outputs would have 8589934656 bytes, want at most 1073741824',
     },
   )
   const none: NamedTensor = numberTensor('image', 'FP32', [0, 2, 1], [])

@@ -1,11 +1,8 @@
 import { type ConfiguredBuiltin, type Port, signatureOf } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
-import { DATATYPES, elementCount, type NamedTensor, type StepRequest } from '@tutti/tensor'
+import type { NamedTensor, StepRequest } from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
-import { MAX_OUTPUT_BYTES } from './output-bound.ts'
-
-/** Bytes of a text in an output, at least. */
-const TEXT_BYTES = 4
+import { checkOutputs } from './count-outputs.ts'
 
 /**
  * A built-in that holds each request against the signature, now that all extents are known, so that errors name the input or the option and
@@ -24,12 +21,14 @@ export class CheckedModel implements LoadedModel {
 
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes> {
     const fitting = batch.filter(({ request, sink }) => {
-      const { problem, empty } = checkRequest(this.#builtin, request)
-      if (problem !== undefined) sink.fail(problem, 'no')
-      if (empty !== undefined) {
+      try {
+        const empty = checkRequest(this.#builtin, request)
+        if (empty === undefined) return true
         sink.send({ index: 0, final: true, parameters: new Map(), outputs: empty })
+      } catch (error) {
+        sink.fail(ServeError.from(error), 'no')
       }
-      return problem === undefined && empty === undefined
+      return false
     })
     return this.#model.execute(fitting, o)
   }
@@ -39,38 +38,34 @@ export class CheckedModel implements LoadedModel {
   }
 }
 
-/** A request that is not to be executed: what is wrong with it, or its outputs. */
-interface CheckedRequest {
-  readonly problem?: ServeError
-  /** Outputs that have no elements. Operators of the runtime give such ones a wrong shape, or end the process (TopK divides by 0). */
-  readonly empty?: readonly NamedTensor[]
-}
-
+/**
+ * Checks a request.
+ *
+ * @returns the outputs if they have no elements: for such ones operators of the runtime give a wrong shape, or end the process (TopK divides by 0).
+ * @throws ServeError for what does not fit.
+ */
 function checkRequest(
-  { builtin, options }: ConfiguredBuiltin,
-  { inputs, requestedOutputs }: StepRequest,
-): CheckedRequest {
-  const feeding = inputs.map(
+  configured: ConfiguredBuiltin,
+  request: StepRequest,
+): readonly NamedTensor[] | undefined {
+  const { builtin, options } = configured
+  const feeding = request.inputs.map(
     ({ name, datatype, shape }) => [name, { datatype, dims: shape }] as const,
   )
   const { ports, faults } = signatureOf(builtin, options, new Map(feeding))
   const [fault] = faults
   if (fault !== undefined) {
     const text = `built-in ${builtin.name}, ${fault.path}: got ${fault.got}, want ${fault.want}`
-    const details = { field: fault.path }
-    return { problem: new ServeError('SHAPE_MISMATCH', text, { details }) }
+    throw new ServeError('SHAPE_MISMATCH', text, { details: { field: fault.path } })
   }
   const outputs = ports?.outputs ?? []
-  const bytes = outputs.reduce((sum, port) => sum + bytesOf(port), 0)
-  if (bytes > MAX_OUTPUT_BYTES) {
-    const text = `built-in ${builtin.name}: its outputs would have ${bytes} bytes, want at most ${MAX_OUTPUT_BYTES}`
-    return { problem: new ServeError('MESSAGE_TOO_LARGE', text) }
-  }
-  if (!outputs.every(isEmpty)) return {}
+  checkOutputs(configured, outputs, request)
+  if (!outputs.every(isEmpty)) return undefined
+  const { requestedOutputs } = request
   const wanted = outputs.filter(
     ({ name }) => requestedOutputs.length === 0 || requestedOutputs.includes(name),
   )
-  return { empty: wanted.map((port) => toEmpty(port)) }
+  return wanted.map((port) => toEmpty(port))
 }
 
 /** Whether an output has no elements, and all its extents are known. */
@@ -80,9 +75,4 @@ function isEmpty({ dims }: Port): boolean {
 
 function toEmpty({ name, datatype, dims }: Port): NamedTensor {
   return { name, datatype, shape: dims, data: new Uint8Array() }
-}
-
-/** Counts the bytes of an output; an extent that depends on values counts as 1. */
-function bytesOf({ datatype, dims }: Port): number {
-  return elementCount(dims.map(Math.abs)) * (DATATYPES[datatype].itemSize ?? TEXT_BYTES)
 }

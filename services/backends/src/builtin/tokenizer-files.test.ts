@@ -191,7 +191,7 @@ await t.test(
     }
     const thread = await CodeThread.open(
       { name: 'tokenize', options, place: { directories: [directory] } },
-      300,
+      { maxCallMs: 300 },
     )
     t.teardown(() => thread.close())
     await t.rejects(thread.run(new Map([['texts', texts('texts', 'a'.repeat(60))]])), {

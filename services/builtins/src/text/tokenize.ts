@@ -37,7 +37,7 @@ export const tokenize = codeBuiltin({
     maxTextBytes: z
       .int()
       .min(1)
-      .max(2 ** 24)
+      .max(2 ** 20)
       .default(2 ** 16)
       .describe('Most bytes of a text'),
     datatype: z.enum(['INT64', 'INT32']).default('INT64').describe('Datatype of the outputs'),

@@ -1,5 +1,10 @@
 import { bug, ServeError } from '@tutti/errors'
-import type { TensorValue } from '@tutti/tensor'
+import type { Shape, TensorValue } from '@tutti/tensor'
+
+/*
+ * Tensors of a request have up to hundreds of millions of elements. A list of JavaScript that long ends the process (V8 has no error for it, and
+ * `from` of a typed array collects one), so elements stay in typed arrays, and are read in loops.
+ */
 
 /** Inputs of a request to a built-in, by name. */
 export type CodeInputs = ReadonlyMap<string, TensorValue>
@@ -18,12 +23,44 @@ export function floatsOf({ data }: TensorValue): Float32Array {
 }
 
 /** Whole numbers of an INT32 or INT64 tensor. Beyond 2^53 they are rounded. */
-export function integersOf({ datatype, data }: TensorValue): Float64Array {
-  const { buffer, byteOffset, byteLength } = data.byteOffset % 8 === 0 ? data : data.slice()
-  if (datatype === 'INT32')
-    return Float64Array.from(new Int32Array(buffer, byteOffset, byteLength / 4))
-  const wide = new BigInt64Array(buffer, byteOffset, byteLength / 8)
-  return Float64Array.from(wide, Number)
+export function integersOf({ datatype, data }: TensorValue): Int32Array | Float64Array {
+  const { buffer, byteOffset, byteLength } = data.byteOffset % 4 === 0 ? data : data.slice()
+  const words = new Int32Array(buffer, byteOffset, byteLength / 4)
+  if (datatype === 'INT32') return words
+  const numbers = new Float64Array(words.length / 2)
+  for (let i = 0; i < numbers.length; i += 1) {
+    numbers[i] = (words[2 * i + 1] ?? 0) * 2 ** 32 + ((words[2 * i] ?? 0) >>> 0)
+  }
+  return numbers
+}
+
+/** One element of an INT32 or INT64 tensor as text, with all of its digits. */
+export function integerText({ datatype, data }: TensorValue, at: number): string {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const value = datatype === 'INT32' ? view.getInt32(4 * at, true) : view.getBigInt64(8 * at, true)
+  return `${value}`
+}
+
+/** Bytes of whole numbers as INT64. */
+export function toInt64(values: Int32Array): Uint8Array {
+  const words = new Int32Array(2 * values.length)
+  for (let i = 0; i < values.length; i += 1) {
+    const value = values[i] ?? 0
+    words[2 * i] = value
+    words[2 * i + 1] = value >> 31
+  }
+  return new Uint8Array(words.buffer)
+}
+
+/** Rows of a tensor whose last dimension becomes one element; the shape of these is never without dimensions. */
+export function rowsOf({ shape }: TensorValue): {
+  readonly shape: Shape
+  readonly count: number
+  readonly width: number
+} {
+  const outer = shape.slice(0, -1)
+  const count = outer.reduce((product, extent) => product * extent, 1)
+  return { shape: outer.length === 0 ? [1] : outer, count, width: shape.at(-1) ?? 0 }
 }
 
 /** The error of an input whose values do not fit. */

@@ -1,5 +1,5 @@
 import { monotonicNs } from '@tutti/chassis'
-import { bug, ServeError } from '@tutti/errors'
+import { bug, type CancelSignal, ServeError } from '@tutti/errors'
 import type { NamedTensor, StepRequest } from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../../engine.ts'
 import type { OpenedCode } from './code-step.ts'
@@ -25,7 +25,7 @@ export class CodeModel implements LoadedModel {
       try {
         if (instance === undefined) throw bug(`instance ${o.instance} of a built-in`)
         if (o.signal.aborted) throw new ServeError('CANCELLED', 'no caller waits for the request')
-        const outputs = await answer(instance.code, request)
+        const outputs = await answer(instance.code, request, o.signal)
         sink.send({ index: 0, final: true, parameters: new Map(), outputs })
       } catch (error) {
         sink.fail(ServeError.from(error), 'maybe')
@@ -39,9 +39,12 @@ export class CodeModel implements LoadedModel {
   }
 }
 
-async function answer(code: OpenedCode, request: StepRequest): Promise<readonly NamedTensor[]> {
-  const { inputs, requestedOutputs } = request
-  const outputs = await code.run(new Map(inputs.map((tensor) => [tensor.name, tensor])))
+async function answer(
+  code: OpenedCode,
+  { inputs, requestedOutputs }: StepRequest,
+  signal: CancelSignal,
+): Promise<readonly NamedTensor[]> {
+  const outputs = await code.run(new Map(inputs.map((tensor) => [tensor.name, tensor])), signal)
   if (requestedOutputs.length === 0) return outputs
   return requestedOutputs.map((name) => {
     const output = outputs.find((one) => one.name === name)

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '@tutti/errors'
 import type { NamedTensor, TensorValue } from '@tutti/tensor'
 
 /** The place of a built-in step's files. */
@@ -12,11 +13,13 @@ export interface OpenedCode {
    * Computes the outputs of one request.
    *
    * @param inputs - by name, of the datatypes and dims of the signature; viewed until it resolves.
+   * @param signal - aborts when no caller waits; a call need not end for it.
    * @returns the outputs of the signature, in memory of their own.
    * @throws ServeError INVALID_TENSOR_DATA and the like, which names the input.
    */
   run(
     inputs: ReadonlyMap<string, TensorValue>,
+    signal?: CancelSignal,
   ): readonly NamedTensor[] | Promise<readonly NamedTensor[]>
 }
 

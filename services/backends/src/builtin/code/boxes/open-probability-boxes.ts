@@ -2,7 +2,8 @@ import type { OptionsOf } from '@tutti/builtins'
 import { formatShape } from '@tutti/tensor'
 import { floatsOf, inputOf, integersOf, misfit } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
-import { boxesOfMap } from './map-boxes.ts'
+import { boxesOfMap, type ScoredBox } from './map-boxes.ts'
+import { MAX_RUNS, TooManyRuns } from './regions.ts'
 
 /** Largest extent of a picture. */
 const MAX_SIDE = 2 ** 24
@@ -22,7 +23,7 @@ export function openProbabilityBoxes(options: OptionsOf<'probabilityBoxes'>): Op
         throw misfit('size', `[${size.join(', ')}]`, `1 to ${MAX_SIDE} each`)
       }
       const picture = { width: pictureWidth, height: pictureHeight }
-      const found = boxesOfMap({ width, height, values: floatsOf(map) }, picture, options)
+      const found = findBoxes({ width, height, values: floatsOf(map) }, picture, options)
       const corners = Float32Array.from(found.flatMap(({ corners: one }) => one))
       const scores = Float32Array.from(found, ({ score }) => score)
       const count = found.length
@@ -36,5 +37,16 @@ export function openProbabilityBoxes(options: OptionsOf<'probabilityBoxes'>): Op
         { name: 'scores', datatype: 'FP32', shape: [count], data: new Uint8Array(scores.buffer) },
       ]
     },
+  }
+}
+
+/** @throws ServeError INVALID_REQUEST for a map of noise, whose regions take more memory than there is. */
+function findBoxes(...[map, ...rest]: Parameters<typeof boxesOfMap>): readonly ScoredBox[] {
+  try {
+    return boxesOfMap(map, ...rest)
+  } catch (error) {
+    if (!(error instanceof TooManyRuns)) throw error
+    const got = `more than ${MAX_RUNS} runs of pixels on one side of the threshold`
+    throw misfit('map', got, 'regions, such as of texts', error)
   }
 }

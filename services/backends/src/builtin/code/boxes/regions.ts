@@ -47,15 +47,24 @@ export function dilate({ width, height, bits }: BitMap): BitMap {
   return { width, height, bits: out }
 }
 
-/** The runs of a value, by rows. */
+/** Most runs of a map: a page of text has some 10,000. Each takes some hundred bytes. */
+export const MAX_RUNS = 2 ** 20
+
+/** Thrown for a map with more than MAX_RUNS runs of zeros or ones. */
+export class TooManyRuns extends Error {}
+
+/** The runs of a value, by rows. @throws TooManyRuns */
 function collectRuns({ width, height, bits }: BitMap, value: number): readonly Run[][] {
-  return Array.from({ length: height }, (_, row) => {
+  let count = 0
+  return Array.from({ length: width === 0 ? 0 : height }, (_, row) => {
     const pixels = bits.subarray(row * width, (row + 1) * width)
     const runs: Run[] = []
     for (let begin = pixels.indexOf(value); begin >= 0; ) {
       const next = pixels.indexOf(1 - value, begin)
       const end = next < 0 ? width : next
       runs.push({ row, begin, end, parent: undefined })
+      count += 1
+      if (count > MAX_RUNS) throw new TooManyRuns()
       begin = next < 0 ? -1 : pixels.indexOf(value, end)
     }
     return runs

@@ -12,6 +12,8 @@ export interface CropOptions {
   /** Crops as many times as high as wide are turned by 90 degrees; undefined for none. */
   readonly turnFrom?: number | undefined
   readonly maxPixels: number
+  /** Called before any pixel is made, with the pixels of all boxes and of all crops. @throws ServeError if their bytes are too many. */
+  checkSize(pixels: { readonly boxes: number; readonly crops: number }): void
 }
 
 /** The crops of one picture: of one height and width, those that are narrower at its left. */
@@ -42,12 +44,13 @@ export function cropQuadrilaterals(
   if (!(pixels <= maxPixels))
     throw misfit('boxes', `${pixels} pixels in all`, `at most ${maxPixels}`)
   const ratios = sizes.map((size) => ratioOf(size, options))
-  const widest = Math.floor(height * Math.max(0, ...ratios))
+  const widest = Math.floor(height * ratios.reduce((most, ratio) => Math.max(most, ratio), 0))
   const width = Math.min(Math.max(minWidth, widest), maxWidth)
   if (count * width * height > maxPixels) {
     const got = `${count} boxes, which makes crops of ${count * width * height} pixels`
     throw misfit('boxes', got, `at most ${maxPixels}`)
   }
+  options.checkSize({ boxes: pixels, crops: count * width * height })
   const pictures = sizes.map((size, i) => {
     const crop = cutOut(picture, cornersOf(boxes, i), { size, index: i, options })
     const upright = turned?.[i] === 1 ? turnOver(crop) : crop

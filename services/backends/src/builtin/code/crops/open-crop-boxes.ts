@@ -1,13 +1,15 @@
 import type { OptionsOf } from '@tutti/builtins'
-import { ServeError } from '@tutti/errors'
 import { DATATYPES, NUMBER_READERS, type TensorValue } from '@tutti/tensor'
-import { MAX_OUTPUT_BYTES } from '../../output-bound.ts'
-import { inputOf, misfit } from '../code-inputs.ts'
+import { checkOutputBytes } from '../../output-bound.ts'
+import { inputOf, misfit, toInt64 } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
 import { pixelsOf, pixelWriter } from './pixels.ts'
 import { type PixelMap, scaleBox, toUprightBox, type UprightBox } from './upright-crops.ts'
 
 type Options = OptionsOf<'cropBoxes'>
+
+/** Bytes of the width of a crop, the other output. */
+const WIDTH_BYTES = DATATYPES.INT64.itemSize
 
 /** Opens `cropBoxes`. */
 export function openCropBoxes(options: Options): OpenedCode {
@@ -20,14 +22,13 @@ export function openCropBoxes(options: Options): OpenedCode {
       const widths = boxes.map((box) => widthOf(box, options))
       const shape = [boxes.length, options.height, fullWidth(widths, options), channels]
       const data = cropAll(picture, { boxes, widths, shape, datatype: image.datatype, options })
-      const own = BigInt64Array.from(widths, BigInt)
       return [
         { name: 'crops', datatype: image.datatype, shape, data },
         {
           name: 'widths',
           datatype: 'INT64',
           shape: [boxes.length],
-          data: new Uint8Array(own.buffer),
+          data: toInt64(Int32Array.from(widths)),
         },
       ]
     },
@@ -70,11 +71,8 @@ function cropAll(
   const [, height = 0, width = 0, channels = 0] = shape
   const row = width * channels
   const count = boxes.length * height * row
-  const bytes = count * (DATATYPES[datatype].itemSize ?? 0)
-  if (bytes > MAX_OUTPUT_BYTES) {
-    const text = `built-in cropBoxes: its crops would have ${bytes} bytes, want at most ${MAX_OUTPUT_BYTES}`
-    throw new ServeError('MESSAGE_TOO_LARGE', text)
-  }
+  const bytes = count * (DATATYPES[datatype].itemSize ?? 0) + boxes.length * WIDTH_BYTES
+  checkOutputBytes({ builtin: 'cropBoxes', bytes })
   const writer = pixelWriter(datatype, count)
   const line = new Float32Array(row)
   boxes.forEach((box, i) => {

@@ -1,8 +1,13 @@
 import type { OptionsOf } from '@tutti/builtins'
-import { floatsOf, inputOf, misfit } from '../code-inputs.ts'
+import { DATATYPES } from '@tutti/tensor'
+import { checkOutputBytes, MAX_OUTPUT_BYTES } from '../../output-bound.ts'
+import { floatsOf, inputOf, misfit, toInt64 } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
 import { pictureOf } from '../pictures/picture.ts'
 import { type Crops, cropQuadrilaterals } from './crop-quadrilaterals.ts'
+
+/** Most boxes of a request, each of which takes some memory beside its pixels. */
+const MAX_BOXES = 2 ** 18
 
 /** Opens `cropRotated`. */
 export function openCropRotated(options: OptionsOf<'cropRotated'>): OpenedCode {
@@ -17,15 +22,38 @@ export function openCropRotated(options: OptionsOf<'cropRotated'>): OpenedCode {
       }
       const picture = pictureOf(image)
       if (picture.data.byteLength === 0 && count > 0) throw misfit('image', 'no pixels', 'some')
-      const crops = cropQuadrilaterals(picture, floatsOf(boxes), turned?.data, options)
-      const widths = BigInt64Array.from(crops.pictures, ({ width }) => BigInt(width))
+      if (count > MAX_BOXES) throw misfit('boxes', `${count} boxes`, `at most ${MAX_BOXES}`)
+      const crops = cropQuadrilaterals(picture, floatsOf(boxes), turned?.data, {
+        ...options,
+        checkSize: (pixels) => checkSize(pixels, { count, channels: picture.channels, options }),
+      })
+      const widths = Int32Array.from(crops.pictures, ({ width }) => width)
       const shape = [count, options.height, crops.width, picture.channels]
       const data = joinCrops(crops, { ...options, channels: picture.channels })
       return [
         { name: 'crops', datatype: options.datatype, shape, data },
-        { name: 'widths', datatype: 'INT64', shape: [count], data: new Uint8Array(widths.buffer) },
+        { name: 'widths', datatype: 'INT64', shape: [count], data: toInt64(widths) },
       ]
     },
+  }
+}
+
+/** @throws ServeError INVALID_REQUEST for boxes, or MESSAGE_TOO_LARGE for crops, that take more memory than outputs may have. */
+function checkSize(
+  pixels: { readonly boxes: number; readonly crops: number },
+  o: {
+    readonly count: number
+    readonly channels: number
+    readonly options: OptionsOf<'cropRotated'>
+  },
+): void {
+  const { itemSize } = DATATYPES[o.options.datatype]
+  const widths = o.count * DATATYPES.INT64.itemSize
+  const bytes = pixels.crops * o.channels * itemSize + widths
+  checkOutputBytes({ builtin: 'cropRotated', bytes })
+  const cut = pixels.boxes * o.channels
+  if (cut > MAX_OUTPUT_BYTES) {
+    throw misfit('boxes', `${cut} bytes of pixels in all`, `at most ${MAX_OUTPUT_BYTES}`)
   }
 }
 

@@ -8,7 +8,10 @@ export function pixelsOf(tensor: TensorValue): Uint8Array | Uint16Array | Float3
   if (datatype === 'FP32') return floatsOf(tensor)
   const { buffer, byteOffset, byteLength } = data.byteOffset % 2 === 0 ? data : data.slice()
   const pairs = new Uint16Array(buffer, byteOffset, byteLength / 2)
-  return datatype === 'FP16' ? Float32Array.from(pairs, fromHalf) : pairs
+  if (datatype !== 'FP16') return pairs
+  const pixels = new Float32Array(pairs.length)
+  for (let i = 0; i < pairs.length; i += 1) pixels[i] = fromHalf(pairs[i] ?? 0)
+  return pixels
 }
 
 /** Memory for pixels of a datatype. Those of an integer are rounded, ties to even, and limited to its range. */
@@ -18,6 +21,7 @@ export interface PixelWriter {
   write(values: Float32Array, at: number): void
 }
 
+/** Makes memory for a number of values. @param datatype - UINT8, UINT16, FP16 or FP32. */
 export function pixelWriter(datatype: Datatype, count: number): PixelWriter {
   if (datatype === 'UINT8') {
     const pixels = new Uint8ClampedArray(count)

@@ -1,8 +1,12 @@
 import type { OptionsOf } from '@tutti/builtins'
-import { encodeBytesTensor, type TensorValue } from '@tutti/tensor'
+import type { TensorValue } from '@tutti/tensor'
 import { floatsOf, inputOf, integersOf, misfit } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
+import { refuseIndex } from './label-lookup.ts'
 import { readTexts } from './text-lines.ts'
+import { LENGTH_BYTES, TextWriter } from './text-writer.ts'
+
+const NOTHING = new Uint8Array()
 
 /** Opens `ctcGreedy`. */
 export async function openCtcGreedy(
@@ -15,12 +19,10 @@ export async function openCtcGreedy(
     run: (inputs) => {
       const indexes = inputOf(inputs, 'indexes')
       const scores = inputs.get('scores')
-      const rows = decode(indexes, scores, { letters, blank })
-      const shape = [rows.length]
-      const texts = encodeBytesTensor(rows.map(({ text }) => text))
+      const { texts, means } = decode(indexes, scores, { letters, blank })
+      const shape = [indexes.shape[0] ?? 0]
       const text = { name: 'text', datatype: 'BYTES', shape, data: texts } as const
-      if (scores === undefined) return [text]
-      const means = Float32Array.from(rows, ({ mean }) => mean)
+      if (means === undefined) return [text]
       const data = new Uint8Array(means.buffer)
       return [text, { name: 'score', datatype: 'FP32', shape, data }]
     },
@@ -28,37 +30,60 @@ export async function openCtcGreedy(
 }
 
 interface Decoded {
-  readonly text: Uint8Array
-  /** Mean of the scores of the letters; 0 for no letter. */
-  readonly mean: number
+  /** Elements of a BYTES tensor. */
+  readonly texts: Uint8Array
+  /** Mean of the scores of the letters of each; 0 for no letter. */
+  readonly means: Float32Array<ArrayBuffer> | undefined
 }
 
 function decode(
-  { shape, ...rest }: TensorValue,
+  tensor: TensorValue,
   scores: TensorValue | undefined,
   { letters, blank }: { readonly letters: readonly Uint8Array[]; readonly blank: number },
-): readonly Decoded[] {
-  const [count = 0, steps = 0] = shape
-  const indexes = integersOf({ shape, ...rest })
+): Decoded {
+  const [count = 0, steps = 0] = tensor.shape
+  const indexes = integersOf(tensor)
   const values = scores === undefined ? undefined : floatsOf(scores)
   if (values !== undefined && values.length !== indexes.length) {
     throw misfit('scores', `${values.length} numbers`, `${indexes.length}, as many as indexes`)
   }
-  return Array.from({ length: count }, (_, row) => {
-    const kept: number[] = []
-    for (let at = row * steps; at < (row + 1) * steps; at += 1) {
-      const index = indexes[at] ?? 0
-      const isRepeated = at > row * steps && indexes[at - 1] === index
-      if (index !== blank && !isRepeated) kept.push(at)
-    }
-    const text = kept.map((at) => letterOf(letters, indexes[at] ?? 0))
-    const sum = kept.reduce((total, at) => total + (values?.[at] ?? 0), 0)
-    return { text: Buffer.concat(text), mean: kept.length === 0 ? 0 : sum / kept.length }
-  })
+  const row = { indexes, steps, blank }
+  let bytes = LENGTH_BYTES * count
+  for (let i = 0; i < count; i += 1) {
+    eachLetter(row, i, (index, at) => {
+      bytes += (letters[index] ?? refuseIndex(tensor, at, letters.length)).byteLength
+    })
+  }
+  const means = values === undefined ? undefined : new Float32Array(count)
+  const texts = new TextWriter('ctcGreedy', { bytes, beside: means?.byteLength ?? 0 })
+  for (let i = 0; i < count; i += 1) {
+    let kept = 0
+    let sum = 0
+    texts.begin()
+    eachLetter(row, i, (index, at) => {
+      texts.append(letters[index] ?? NOTHING)
+      kept += 1
+      sum += values?.[at] ?? 0
+    })
+    if (means !== undefined && kept > 0) means[i] = sum / kept
+  }
+  return { texts: texts.finish(), means }
 }
 
-function letterOf(letters: readonly Uint8Array[], index: number): Uint8Array {
-  const letter = letters[index]
-  if (letter !== undefined) return letter
-  throw misfit('indexes', `index ${index}`, `0 to ${letters.length - 1}`)
+/** Visits the steps of a row that make a letter: no blank, and none that repeats the step before. */
+function eachLetter(
+  o: {
+    readonly indexes: Int32Array | Float64Array
+    readonly steps: number
+    readonly blank: number
+  },
+  row: number,
+  visit: (index: number, at: number) => void,
+): void {
+  const first = row * o.steps
+  for (let at = first; at < first + o.steps; at += 1) {
+    const index = o.indexes[at] ?? 0
+    const isRepeated = at > first && o.indexes[at - 1] === index
+    if (index !== o.blank && !isRepeated) visit(index, at)
+  }
 }

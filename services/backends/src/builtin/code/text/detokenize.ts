@@ -1,8 +1,12 @@
 import type { OptionsOf } from '@tutti/builtins'
-import { encodeBytesTensor } from '@tutti/tensor'
-import { inputOf, integersOf } from '../code-inputs.ts'
+import { inputOf, integersOf, misfit, rowsOf } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
-import { openTokenizer } from './open-tokenizer.ts'
+import { type OpenedTokenizer, openTokenizer } from './open-tokenizer.ts'
+import { TextWriter } from './text-writer.ts'
+
+/** Most tokens of one text, and most characters of its tokens: it is put together in memory that has no error for too much. */
+const MAX_ROW_TOKENS = 2 ** 20
+const MAX_ROW_LENGTH = 2 ** 24
 
 /** Opens `detokenize`. */
 export async function openDetokenize(
@@ -13,15 +17,28 @@ export async function openDetokenize(
   return {
     run: (inputs) => {
       const ids = inputOf(inputs, 'ids')
-      const all = [...integersOf(ids)]
-      const length = ids.shape.at(-1) ?? 0
-      const count = ids.shape.slice(0, -1).reduce((product, extent) => product * extent, 1)
-      const texts = Array.from({ length: count }, (_, i) => {
-        const row = all.slice(i * length, (i + 1) * length)
-        return Buffer.from(tokenizer.decode(row, { skipSpecials: skipSpecialTokens }))
-      })
-      const shape = ids.shape.length === 1 ? [1] : ids.shape.slice(0, -1)
-      return [{ name: 'texts', datatype: 'BYTES', shape, data: encodeBytesTensor(texts) }]
+      const { shape, count, width } = rowsOf(ids)
+      if (width > MAX_ROW_TOKENS) {
+        throw misfit('ids', `texts of ${width} tokens`, `at most ${MAX_ROW_TOKENS} each`)
+      }
+      const all = integersOf(ids)
+      const texts = new TextWriter('detokenize')
+      for (let row = 0; row < count; row += 1) {
+        const tokens = [...all.subarray(row * width, (row + 1) * width)]
+        checkLength(tokenizer, tokens, row)
+        texts.begin()
+        texts.append(Buffer.from(tokenizer.decode(tokens, { skipSpecials: skipSpecialTokens })))
+      }
+      return [{ name: 'texts', datatype: 'BYTES', shape, data: texts.finish() }]
     },
   }
+}
+
+/** @throws ServeError INVALID_REQUEST */
+function checkLength(tokenizer: OpenedTokenizer, tokens: readonly number[], row: number): void {
+  let length = 0
+  for (const id of tokens) length += tokenizer.lengthOf(id)
+  if (length <= MAX_ROW_LENGTH) return
+  const got = `tokens of ${length} characters in text ${row}`
+  throw misfit('ids', got, `at most ${MAX_ROW_LENGTH}`)
 }

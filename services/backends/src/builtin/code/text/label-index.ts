@@ -1,7 +1,7 @@
 import type { OptionsOf } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
-import { decodeBytesTensor } from '@tutti/tensor'
-import { inputOf, misfit } from '../code-inputs.ts'
+import { walkBytesTensor } from '@tutti/tensor'
+import { inputOf, misfit, toInt64 } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
 import { readTexts } from './text-lines.ts'
 
@@ -12,20 +12,28 @@ export async function openLabelIndex(
 ): Promise<OpenedCode> {
   const texts = await readTexts(place, { list, file })
   const indexes = new Map(texts.map((text, i) => [keyOf(text), i]))
+  const longest = texts.reduce((most, { byteLength }) => Math.max(most, byteLength), 0)
   if (indexes.size < texts.length) {
     const text = `labelIndex: ${texts.length - indexes.size} of ${texts.length} labels are there twice, want each once`
     throw new ServeError('MODEL_LOAD_FAILED', text)
   }
+  const find = (text: Uint8Array): number | undefined =>
+    text.byteLength > longest ? undefined : indexes.get(keyOf(text))
   return {
     run: (inputs) => {
-      const labels = inputOf(inputs, 'labels')
-      const found = decodeBytesTensor(labels.data).map((bytes, i) => {
-        const index = indexes.get(keyOf(bytes)) ?? unknown
-        if (index !== undefined) return BigInt(index)
-        throw misfit('labels', `a text at ${i} that is no label`, `one of ${indexes.size} labels`)
+      const { data, shape } = inputOf(inputs, 'labels')
+      const found = new Int32Array(walkBytesTensor(data))
+      let at = 0
+      walkBytesTensor(data, (begin, end) => {
+        const index = find(data.subarray(begin, end)) ?? unknown
+        if (index === undefined) {
+          const want = `one of ${indexes.size} labels`
+          throw misfit('labels', `a text at ${at} that is no label`, want)
+        }
+        found[at] = index
+        at += 1
       })
-      const data = new Uint8Array(BigInt64Array.from(found).buffer)
-      return [{ name: 'indexes', datatype: 'INT64', shape: labels.shape, data }]
+      return [{ name: 'indexes', datatype: 'INT64', shape, data: toInt64(found) }]
     },
   }
 }

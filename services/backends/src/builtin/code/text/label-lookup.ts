@@ -1,8 +1,11 @@
 import type { OptionsOf } from '@tutti/builtins'
-import { encodeBytesTensor } from '@tutti/tensor'
-import { inputOf, integersOf, misfit } from '../code-inputs.ts'
+import type { TensorValue } from '@tutti/tensor'
+import { inputOf, integersOf, integerText, misfit } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
 import { readTexts } from './text-lines.ts'
+import { LENGTH_BYTES, TextWriter } from './text-writer.ts'
+
+const NOTHING = new Uint8Array()
 
 /** Opens `labelLookup`. */
 export async function openLabelLookup(
@@ -13,13 +16,23 @@ export async function openLabelLookup(
   return {
     run: (inputs) => {
       const indexes = inputOf(inputs, 'indexes')
-      const found = Array.from(integersOf(indexes), (index) => {
-        const label = labels[index]
-        if (label !== undefined) return label
-        throw misfit('indexes', `index ${index}`, `0 to ${labels.length - 1}`)
-      })
-      const data = encodeBytesTensor(found)
-      return [{ name: 'labels', datatype: 'BYTES', shape: indexes.shape, data }]
+      const numbers = integersOf(indexes)
+      let bytes = LENGTH_BYTES * numbers.length
+      for (let i = 0; i < numbers.length; i += 1) {
+        const label = labels[numbers[i] ?? 0] ?? refuseIndex(indexes, i, labels.length)
+        bytes += label.byteLength
+      }
+      const found = new TextWriter('labelLookup', { bytes })
+      for (const index of numbers) {
+        found.begin()
+        found.append(labels[index] ?? NOTHING)
+      }
+      return [{ name: 'labels', datatype: 'BYTES', shape: indexes.shape, data: found.finish() }]
     },
   }
+}
+
+/** @throws ServeError INVALID_REQUEST for an index that no text has. */
+export function refuseIndex(indexes: TensorValue, at: number, count: number): never {
+  throw misfit('indexes', `index ${integerText(indexes, at)}`, `0 to ${count - 1}`)
 }

@@ -54,6 +54,8 @@ export interface OpenedTokenizer {
   encode(text: string): readonly number[]
   /** Gives the text of tokens. Ids that are no token's are left out. */
   decode(ids: readonly number[], o: { readonly skipSpecials: boolean }): string
+  /** Number of characters of a token; 0 for an id that is no token's. */
+  lengthOf(id: number): number
   /** Id of a token; undefined if there is none of that text. */
   idOf(token: string): number | undefined
 }
@@ -89,6 +91,7 @@ function toTokenizer(file: TokenizerFile): OpenedTokenizer {
       const options = { skip_special_tokens: skipSpecials, clean_up_tokenization_spaces: false }
       return tokenizer.decode(known, options)
     },
+    lengthOf: (id) => tokenizer.id_to_token(id)?.length ?? 0,
     idOf: (token) => tokenizer.token_to_id(token),
   }
 }

@@ -1,6 +1,6 @@
 import type { OptionsOf } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
-import { decodeBytesTensor, type NamedTensor, type TensorValue } from '@tutti/tensor'
+import { bytesElements, type TensorValue, walkBytesTensor } from '@tutti/tensor'
 import { inputOf, misfit } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
 import {
@@ -9,6 +9,7 @@ import {
   type Padding,
   type Truncation,
 } from './open-tokenizer.ts'
+import { type TokenRow, TokenRows } from './token-rows.ts'
 import {
   countSpecials,
   type TemplateItem,
@@ -17,12 +18,6 @@ import {
 } from './token-template.ts'
 
 type Options = OptionsOf<'tokenize'>
-
-/** The tokens of one text or pair. */
-interface Row {
-  readonly ids: readonly number[]
-  readonly types: readonly number[]
-}
 
 /** Opens `tokenize`. */
 export async function openTokenize(options: Options, place: CodePlace): Promise<OpenedCode> {
@@ -35,29 +30,44 @@ export async function openTokenize(options: Options, place: CodePlace): Promise<
   }
   return {
     run: (inputs) => {
-      const texts = readTexts('texts', inputOf(inputs, 'texts'), options)
+      const texts = inputOf(inputs, 'texts')
+      const count = walkBytesTensor(texts.data)
       const pairInput = inputs.get('pairs')
-      const pairs = pairInput === undefined ? undefined : readTexts('pairs', pairInput, options)
-      if (pairs !== undefined && pairs.length !== texts.length) {
-        throw misfit('pairs', `${pairs.length} texts`, `${texts.length}, as many as texts`)
+      const pairCount = pairInput === undefined ? count : walkBytesTensor(pairInput.data)
+      if (pairCount !== count) {
+        throw misfit('pairs', `${pairCount} texts`, `${count}, as many as texts`)
       }
-      const rows = texts.map((text, i) => {
-        const pair = pairs?.[i]
-        const second = pair === undefined ? undefined : tokenizer.encode(pair)
-        return toRow(tokenizer.encode(text), second, rules)
-      })
-      return toTensors(rows, rules.padding, options.datatype)
+      const pairs = pairInput === undefined ? undefined : readTexts('pairs', pairInput, options)
+      const rows = new TokenRows({ count, padding: rules.padding, datatype: options.datatype })
+      for (const text of readTexts('texts', texts, options)) {
+        const pair = pairs?.next().value
+        const second = pair === undefined ? undefined : encode(tokenizer, 'pairs', pair)
+        rows.add(toRow(encode(tokenizer, 'texts', text), second, rules))
+      }
+      return rows.toTensors()
     },
   }
 }
 
-function readTexts(
+/** @throws ServeError INVALID_REQUEST for a word over which the search of Unigram, which is recursive, runs out of stack. */
+function encode(tokenizer: OpenedTokenizer, name: string, text: string): readonly number[] {
+  try {
+    return tokenizer.encode(text)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    const got = `a text of ${text.length} characters, which is too long for this tokenizer`
+    throw misfit(name, got, 'a shorter one', error)
+  }
+}
+
+/** Reads one text after the other: all of them may take a hundred times the memory of their bytes. */
+function* readTexts(
   name: string,
   { data }: TensorValue,
   { maxTextBytes }: Options,
-): readonly string[] {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  return decodeBytesTensor(data).map((bytes, i) => {
+): Generator<string, undefined> {
+  let i = 0
+  for (const bytes of bytesElements(data)) {
     if (bytes.byteLength > maxTextBytes) {
       throw misfit(
         name,
@@ -65,12 +75,22 @@ function readTexts(
         `at most maxTextBytes, ${maxTextBytes}`,
       )
     }
-    try {
-      return decoder.decode(bytes)
-    } catch {
-      throw misfit(name, `bytes in text ${i} that are no UTF-8`, 'UTF-8')
-    }
-  })
+    const text = decodeText(bytes)
+    if (text === undefined) throw misfit(name, `bytes in text ${i} that are no UTF-8`, 'UTF-8')
+    yield text
+    i += 1
+  }
+}
+
+const DECODER = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** @returns undefined for bytes that are no UTF-8. */
+function decodeText(bytes: Uint8Array): string | undefined {
+  try {
+    return DECODER.decode(bytes)
+  } catch {
+    return undefined
+  }
 }
 
 /** Truncation of the file, with the length of the options. */
@@ -115,7 +135,7 @@ function toRow(
     template,
     truncation,
   }: { readonly template: TokenTemplate; readonly truncation: Truncation | undefined },
-): Row {
+): TokenRow {
   const items = second === undefined ? template.single : template.pair
   const specials = countSpecials(items)
   const length = truncation?.max_length ?? Infinity
@@ -169,56 +189,4 @@ function longestFirst(first: number, second: number, room: number): readonly [nu
   const half = Math.floor(room / 2)
   const [low, high] = short + long > room ? [half, half + (room % 2)] : [short, long]
   return first > second ? [high, low] : [low, high]
-}
-
-function toTensors(
-  rows: readonly Row[],
-  padding: Padding | undefined,
-  datatype: Options['datatype'],
-): readonly NamedTensor[] {
-  const lengths = rows.map(({ ids }) => ids.length)
-  const width = widthOf(lengths, padding)
-  const shape = [rows.length, width]
-  const make = (
-    name: string,
-    valuesOf: (row: Row) => readonly number[],
-    pad: number,
-  ): NamedTensor => {
-    const values = new Int32Array(rows.length * width).fill(pad)
-    rows.forEach((row, i) => {
-      const left = padding?.direction === 'Left' ? Math.max(width - row.ids.length, 0) : 0
-      values.set(valuesOf(row), i * width + left)
-    })
-    return { name, datatype, shape, data: bytesOf(values, datatype) }
-  }
-  return [
-    make('input_ids', ({ ids }) => ids, padding?.pad_id ?? 0),
-    make('attention_mask', ({ ids }) => ids.map(() => 1), 0),
-    make('token_type_ids', ({ types }) => types, padding?.pad_type_id ?? 0),
-  ]
-}
-
-function widthOf(lengths: readonly number[], padding: Padding | undefined): number {
-  const longest = Math.max(0, ...lengths)
-  if (padding === undefined) {
-    const other = lengths.find((length) => length !== longest)
-    if (other === undefined) return longest
-    throw misfit(
-      'texts',
-      `texts of ${other} and of ${longest} tokens`,
-      'the same number of tokens, since padding is none',
-    )
-  }
-  const { strategy, pad_to_multiple_of: multiple } = padding
-  const least = strategy === 'BatchLongest' ? longest : strategy.Fixed
-  const rounded =
-    multiple === null || multiple === 0 ? least : Math.ceil(least / multiple) * multiple
-  const other = lengths.find((length) => length > rounded)
-  if (other === undefined) return rounded
-  throw misfit('texts', `a text of ${other} tokens`, `at most ${rounded}, to which all are padded`)
-}
-
-function bytesOf(values: Int32Array, datatype: Options['datatype']): Uint8Array {
-  const { buffer } = datatype === 'INT32' ? values : BigInt64Array.from(values, BigInt)
-  return new Uint8Array(buffer)
 }
