@@ -82,7 +82,7 @@ outputs: [{ name: pixels, from: scaled.image }]
 - **Where they run.** In one process beside the models. As processes, in those that have \`tutti step --builtins\`. On Kubernetes in pods of their own, which a namespace has as long as one
   of its Ensembles needs them; \`builtins\` of the [Router](routers.md#pods-of-built-in-steps) sets their number and resources.
 - **Files.** A step whose options name a file also names the Model in whose directory it is: \`builtin: { name: tokenize, model: encoder }\`. It runs in the replicas of that Model, which
-  have the file beside its version or one folder above. All requests of one client request read the files of one revision.
+  have the file beside its version or one folder above. It must be a regular file there, or a link to one. All requests of one client request read the files of one revision.
 - **A lost replica costs no request.** A built-in keeps nothing, so one whose process or pod is gone runs again at another one, twice at most.
 - **All rules of steps hold**: \`when\`, \`forEach\`, \`loop\`, \`timeout\`, \`retry\`, \`onError\`. \`hedge\` and \`parameters\` are refused: a built-in reads no parameters, and one that is slow is slow everywhere.
 - **In an Ensemble with \`maxBatchSize\`**, a built-in gets whole batches, whose rows are the first dimension, and gives them back so.

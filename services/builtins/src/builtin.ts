@@ -34,6 +34,11 @@ interface Declaration<Name extends string, Options extends z.ZodObject> {
    */
   signature(options: z.output<Options>, inputs: InputReader): readonly Port[]
   readonly arithmetic: readonly ArithmeticRow[]
+  /**
+   * Value of all elements of the outputs where an input has no elements and the outputs have some; absent where the operators give the right
+   * ones. Those of the runtime that reduce give other shapes, and other numbers than NumPy.
+   */
+  valueOfNothing?(options: z.output<Options>): number
 }
 
 /** A built-in that is a graph of ONNX operators, which ONNX Runtime executes. */

@@ -24,6 +24,7 @@ export {
   type OperatorSpec,
   type ValueSpec,
 } from './onnx/write-onnx.ts'
+export { leastBytes, MAX_OUTPUT_BYTES } from './output-bytes.ts'
 export {
   type BuiltinStep,
   findBuiltin,

@@ -45,7 +45,7 @@ export function takeOperands(
   return { datatype, dims }
 }
 
-/** @throws PortFault for a number that an integer datatype does not have. */
+/** @throws PortFault for a number that an integer datatype does not have, or that is not exactly the one that was written. */
 export function checkConstant(path: string, value: number, datatype: Datatype): void {
   if (datatype.startsWith('FP')) return
   if (!Number.isInteger(value))
@@ -54,7 +54,11 @@ export function checkConstant(path: string, value: number, datatype: Datatype): 
   const [least, most] = datatype.startsWith('INT')
     ? [-(2 ** (bits - 1)), 2 ** (bits - 1)]
     : [0, 2 ** bits]
-  if (value >= least && value < most) return
+  if (value >= least && value < most) {
+    if (Number.isSafeInteger(value)) return
+    // JSON and YAML have rounded it by now.
+    refuseOption(path, `${value}`, `a whole number between -2^53 and 2^53, which are exact`)
+  }
   refuseOption(path, `${value}`, `a number that ${datatype} has`)
 }
 

@@ -35,12 +35,26 @@ export function parseBuiltin(given: unknown): ParsedBuiltin {
   const { name, ...options } = Object.fromEntries(Object.entries(given))
   const builtin = BY_NAME.get(name)
   if (builtin === undefined) return { faults: [unknownName(name)] }
+  // A schema of zod does not see this one.
+  if (Object.hasOwn(options, '__proto__')) return { faults: [unknownOption('__proto__', builtin)] }
   const parsed = z.safeParse(builtin.options, options, { error: describeIssue })
   if (parsed.success) {
     return { step: { name: builtin.name, options: parsed.data }, faults: [] }
   }
   const known = Object.keys(builtin.options.shape)
-  return { faults: parsed.error.issues.flatMap((issue) => toFaults(issue, known, options)) }
+  const faults = parsed.error.issues.flatMap((issue) => toFaults(issue, known, options))
+  // One value may break several rules, of which the first says most.
+  return {
+    faults: faults.filter(({ path }, i) => faults.findIndex((one) => one.path === path) === i),
+  }
+}
+
+function unknownOption(key: string, { options }: Builtin): BuiltinFault {
+  return { path: key, got: 'an unknown option', want: fieldsOf(Object.keys(options.shape)) }
+}
+
+function fieldsOf(known: readonly string[]): string {
+  return known.length === 0 ? 'no options' : `one of ${known.join(', ')}`
 }
 
 /** The JSON Schema of a built-in's options, as users write them. */
@@ -102,8 +116,7 @@ function toFaults(
   }
   return issue.keys.map((key) => {
     const near = issue.path.length === 0 ? nearestName(key, known) : undefined
-    const fields = known.length === 0 ? 'no options' : `one of ${known.join(', ')}`
-    const want = near === undefined ? fields : `an option: did you mean ${near}?`
+    const want = near === undefined ? fieldsOf(known) : `an option: did you mean ${near}?`
     return { path: z.core.toDotPath([...issue.path, key]), got: 'an unknown option', want }
   })
 }

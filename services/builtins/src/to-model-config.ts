@@ -5,10 +5,11 @@ import {
   type ModelOutput,
   normaliseModelConfig,
 } from '@tutti/model-config'
-import { DATATYPES } from '@tutti/tensor'
+import { DATATYPES, formatShape } from '@tutti/tensor'
 import { canonicalJson } from './canonical-json.ts'
+import { leastBytes, MAX_OUTPUT_BYTES } from './output-bytes.ts'
 import { type BuiltinStep, findBuiltin } from './parse-builtin.ts'
-import type { BuiltinFault, FeedingTensor, Port } from './ports.ts'
+import type { BuiltinFault, FeedingTensor, Port, Ports } from './ports.ts'
 import { signatureOf } from './signature.ts'
 
 /** The `backend` of configurations that are computed for built-in steps. No file may have it. */
@@ -38,6 +39,8 @@ export function toModelConfig(
   if (builtin === undefined) throw new TypeError(`there is no built-in ${name}`)
   const { ports, faults } = signatureOf(builtin, options, o.inputs)
   if (ports === undefined) return { faults }
+  const large = largeOutput(ports)
+  if (large !== undefined) return { faults: [large] }
   const group = { name: '', kind: 'KIND_CPU', count: INSTANCES, gpus: [], host_policy: '' } as const
   const config = normaliseModelConfig({
     ...emptyModelConfig(o.modelName),
@@ -48,6 +51,17 @@ export function toModelConfig(
     parameters: { [BUILTIN_PARAMETER]: { string_value: canonicalJson({ name, options }) } },
   })
   return { config, faults: [] }
+}
+
+/** Finds an output that no request can have, as far as its extents are known. One that is not counts as 1. */
+function largeOutput({ outputs }: Ports): BuiltinFault | undefined {
+  const large = outputs.find((port) => leastBytes(port) > MAX_OUTPUT_BYTES)
+  if (large === undefined) return undefined
+  return {
+    path: `outputs.${large.name}`,
+    got: `${leastBytes(large)} bytes of ${large.datatype} ${formatShape(large.dims)}`,
+    want: `at most ${MAX_OUTPUT_BYTES} bytes`,
+  }
 }
 
 function toInput({ name, datatype, dims }: Port): ModelInput {

@@ -60,7 +60,9 @@ function loadGraph(
 async function openInstances({ source, builtin, options: o }: Loading): Promise<LoadedModel> {
   const { builtin: step, options } = builtin
   if (!isCodeBuiltin(step)) throw bug(`built-in ${step.name} has no code`)
-  const place = { directories: [source.versionDirectory, source.modelDirectory] }
+  // A step that names no model has no folder, and '' would be the one that the process was started in.
+  const folders = [source.versionDirectory, source.modelDirectory]
+  const place = { directories: folders.filter((folder) => folder !== '') }
   const open = async (): Promise<CodeInstance> => {
     if (!runsOnThread(step.name)) {
       return { code: await openCode(step.name, options, place), close: async () => {} }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openBuiltins } from '../testing/builtin-steps.ts'
+import { openBuiltins, Refused } from '../testing/builtin-steps.ts'
 import { equalTensors, numberTensor } from '../testing/random-tensors.ts'
 
 await t.test('a cast of floats that do not fit gives the nearest integer', async (t) => {
@@ -19,6 +19,66 @@ await t.test('a cast of floats that do not fit gives the nearest integer', async
     }
   }
 })
+
+await t.test('floats beyond a wide integer give the greatest that the float has', async (t) => {
+  const run = await openBuiltins(t)
+  for (const [from, to, most] of [
+    ['FP32', 'UINT64', 18_446_742_974_197_923_840n],
+    ['FP32', 'INT64', 9_223_371_487_098_961_920n],
+    ['FP64', 'INT64', 9_223_372_036_854_774_784n],
+    ['FP64', 'UINT64', 18_446_744_073_709_549_568n],
+  ] as const) {
+    const input = numberTensor('input', from, [2], [1e30, Infinity])
+    const [got] = await run(t, { name: 'cast', datatype: to }, [input])
+    const words = new BigUint64Array(new Uint8Array(got?.data ?? []).buffer)
+    t.same([...words], [most, most], `${from} to ${to}`)
+  }
+})
+
+await t.test('a sum of integers beyond the range wraps around, as that of NumPy', async (t) => {
+  const run = await openBuiltins(t)
+  const most = 2 ** 31 - 1
+  for (const [values, sum] of [
+    [[most, 1], -(2 ** 31)],
+    [[most, most, most], 2_147_483_645],
+    [[-(2 ** 31), -1], most],
+    [[16_777_217, 0], 16_777_217],
+  ] as const) {
+    const input = numberTensor('input', 'INT32', [values.length], values)
+    const [got] = await run(t, { name: 'reduce', op: 'sum' }, [input])
+    equalTensors(t, got, numberTensor('', 'INT32', [1], [sum]), values.join(' + '))
+  }
+})
+
+await t.test(
+  'a number that JSON has rounded is refused, and so is one that is 0 as FP32',
+  async (t) => {
+    const run = await openBuiltins(t)
+    const input = numberTensor('input', 'INT64', [1], [0])
+    const condition = numberTensor('condition', 'BOOL', [1], [0])
+    const want = 'a whole number between -2^53 and 2^53, which are exact'
+    for (const [given, path, others] of [
+      [{ name: 'arithmetic', op: 'add' }, 'value', []],
+      [{ name: 'compare', op: 'equal' }, 'value', []],
+      [{ name: 'where' }, 'value', [condition]],
+      [{ name: 'pad', widths: [[1, 1]] }, 'value', []],
+      [{ name: 'clip' }, 'max', []],
+    ] as const) {
+      const option = JSON.parse(`{"${path}":9007199254740993}`)
+      await t.rejects(
+        run(t, { ...given, ...option }, [...others, input]),
+        new Refused([{ path, got: '9007199254740992', want }]),
+        given.name,
+      )
+      await run(t, { ...given, [path]: 2 ** 53 - 1 }, [...others, input])
+    }
+    const image = numberTensor('image', 'FP32', [1, 1, 1], [1])
+    await t.rejects(
+      run(t, { name: 'normalise', std: [1e-46] }, [image]),
+      new Refused([{ path: 'std[0]', got: '1e-46', want: 'a number that is not 0 as FP32' }]),
+    )
+  },
+)
 
 await t.test('a cast to BF16 keeps 8 bits, and comes back as it was', async (t) => {
   const run = await openBuiltins(t)

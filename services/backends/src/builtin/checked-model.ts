@@ -1,6 +1,12 @@
 import { type ConfiguredBuiltin, type Port, signatureOf } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
-import type { NamedTensor, StepRequest } from '@tutti/tensor'
+import {
+  elementCount,
+  encodeElements,
+  type NamedTensor,
+  repeatBytes,
+  type StepRequest,
+} from '@tutti/tensor'
 import type { BatchOptions, EngineRequest, ExecutionTimes, LoadedModel } from '../engine.ts'
 import { checkOutputs } from './count-outputs.ts'
 
@@ -41,7 +47,8 @@ export class CheckedModel implements LoadedModel {
 /**
  * Checks a request.
  *
- * @returns the outputs if they have no elements: for such ones operators of the runtime give a wrong shape, or end the process (TopK divides by 0).
+ * @returns the outputs if they have no elements, or are made of none: for such ones operators of the runtime give a wrong shape, or end the process
+ * (TopK divides by 0).
  * @throws ServeError for what does not fit.
  */
 function checkRequest(
@@ -60,12 +67,15 @@ function checkRequest(
   }
   const outputs = ports?.outputs ?? []
   checkOutputs(configured, outputs, request)
-  if (!outputs.every(isEmpty)) return undefined
+  const value = request.inputs.some(({ shape }) => shape.includes(0))
+    ? builtin.valueOfNothing?.(options)
+    : undefined
+  if (value === undefined && !outputs.every(isEmpty)) return undefined
   const { requestedOutputs } = request
   const wanted = outputs.filter(
     ({ name }) => requestedOutputs.length === 0 || requestedOutputs.includes(name),
   )
-  return wanted.map((port) => toEmpty(port))
+  return wanted.map((port) => filledWith(port, value ?? 0))
 }
 
 /** Whether an output has no elements, and all its extents are known. */
@@ -73,6 +83,9 @@ function isEmpty({ dims }: Port): boolean {
   return dims.includes(0) && !dims.includes(-1)
 }
 
-function toEmpty({ name, datatype, dims }: Port): NamedTensor {
-  return { name, datatype, shape: dims, data: new Uint8Array() }
+/** @param value - not read for BYTES, which such an output has only without elements. */
+function filledWith({ name, datatype, dims }: Port, value: number): NamedTensor {
+  const count = elementCount(dims)
+  const data = encodeElements(datatype, count === 0 ? [] : [value])
+  return { name, datatype, shape: dims, data: repeatBytes(data, count) }
 }

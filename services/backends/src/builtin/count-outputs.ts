@@ -1,10 +1,7 @@
-import type { ConfiguredBuiltin, Port } from '@tutti/builtins'
-import { DATATYPES, elementCount, type StepRequest } from '@tutti/tensor'
+import { type ConfiguredBuiltin, leastBytes, type Port } from '@tutti/builtins'
+import type { StepRequest } from '@tutti/tensor'
 import { type CountedOutputs, checkOutputBytes } from './output-bound.ts'
 import { readPlaces, takenBytes } from './taken-places.ts'
-
-/** Bytes of a text in an output, at least: its length. */
-const TEXT_BYTES = 4
 
 /**
  * Holds the outputs of a request against their bound before they are made. Code counts what depends on values itself, and texts that it makes.
@@ -17,18 +14,13 @@ export function checkOutputs(
   outputs: readonly Port[],
   request: StepRequest,
 ): void {
-  const known = outputs.reduce((sum, port) => sum + bytesOf(port), 0)
+  const known = outputs.reduce((sum, port) => sum + leastBytes(port), 0)
   checkOutputBytes({ builtin: builtin.name, bytes: known })
   const places =
     builtin.name === 'take' ? readPlaces(request.inputs, Number(options['axis'])) : undefined
   if (builtin.kind !== 'onnx' || outputs.every(({ datatype }) => datatype !== 'BYTES')) return
   const texts = places === undefined ? givenBytes(request) : { bytes: takenBytes(places) }
   checkOutputBytes({ builtin: builtin.name, ...texts })
-}
-
-/** Counts the bytes of an output; an extent that depends on values counts as 1. */
-function bytesOf({ datatype, dims }: Port): number {
-  return elementCount(dims.map(Math.abs)) * (DATATYPES[datatype].itemSize ?? TEXT_BYTES)
 }
 
 /** Graphs but that of `take` give each text of an input once at most. A tensor that feeds several inputs counts for each. */

@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NamedTensor } from '@tutti/tensor'
 import t from 'tap'
@@ -74,7 +75,7 @@ await t.test('labels come from a list or the lines of a file', async (t) => {
   const input = [indexes([1], 0)]
   for (const [file, message] of [
     ['none.txt', /^file none\.txt: it is not beside the model$/],
-    ['latin.txt', /^file latin\.txt: no UTF-8$/],
+    ['latin.txt', /^file latin\.txt: got bytes that are no UTF-8, want UTF-8$/],
   ] as const) {
     await t.rejects(run(t, { name: 'labelLookup', file }, input), {
       reason: 'MODEL_LOAD_FAILED',
@@ -116,4 +117,33 @@ await t.test('indexes of labels are those that labels are looked up by', async (
     reason: 'MODEL_LOAD_FAILED',
     message: 'labelIndex: 1 of 3 labels are there twice, want each once',
   })
+})
+
+await t.test('only regular files of the folder of the model are read', async (t) => {
+  const directory = t.testdir({
+    outside: { 'secret.txt': 'secret' },
+    model: { 'own.txt': 'cat', 'empty.txt': '', folder: {} },
+  })
+  const model = join(directory, 'model')
+  symlinkSync(join(directory, 'outside', 'secret.txt'), join(model, 'link.txt'))
+  symlinkSync('../outside', join(model, 'elsewhere'))
+  symlinkSync('own.txt', join(model, 'inside.txt'))
+  symlinkSync('nothing.txt', join(model, 'broken.txt'))
+  execFileSync('mkfifo', [join(model, 'pipe')])
+  writeFileSync(join(model, 'large.txt'), '')
+  truncateSync(join(model, 'large.txt'), 2 ** 40)
+  const run = await openBuiltins(t, model)
+  const lookUp = (file: string) => run(t, { name: 'labelLookup', file }, [indexes([1], 0)])
+  t.same(textsOf((await lookUp('inside.txt'))[0]), ['cat'], 'a link within it is its own file')
+  for (const [file, why] of [
+    ['link.txt', 'it is a link to a file outside of the folder of its model'],
+    ['elsewhere', 'it is a link to a file outside of the folder of its model'],
+    ['broken.txt', 'it is not beside the model'],
+    ['folder', 'it is no regular file'],
+    ['pipe', 'it is no regular file'],
+    ['large.txt', '1099511627776 bytes, want at most 67108864'],
+  ] as const) {
+    const message = `file ${file}: ${why}`
+    await t.rejects(lookUp(file), { reason: 'MODEL_LOAD_FAILED', message })
+  }
 })

@@ -1,6 +1,7 @@
 import { encodeBytesTensor, type NamedTensor } from '@tutti/tensor'
 import t from 'tap'
 import { openBuiltins } from '../testing/builtin-steps.ts'
+import { numbersOf, numberTensor } from '../testing/random-tensors.ts'
 
 const bytes = (name: string, shape: readonly number[], element: Uint8Array): NamedTensor => {
   const count = shape.reduce((product, extent) => product * extent, 1)
@@ -47,11 +48,15 @@ const OVER: readonly (readonly [given: object, inputs: readonly NamedTensor[]])[
   ],
 ]
 
+/** No extents are known where the step is applied. */
+const openDims = (inputs: readonly NamedTensor[]) =>
+  Object.fromEntries(inputs.map(({ name, shape }) => [name, shape.map(() => -1)]))
+
 await t.test('outputs over the bound are refused before they are made', async (t) => {
   const run = await openBuiltins(t)
   for (const [given, inputs] of OVER) {
     await t.rejects(
-      run(t, given, inputs),
+      run(t, given, inputs, openDims(inputs)),
       {
         reason: 'MESSAGE_TOO_LARGE',
         code: 'RESOURCE_EXHAUSTED',
@@ -82,18 +87,28 @@ const TOKENIZER = {
 const tokenize = (options: object) => ({ name: 'tokenize', ...options })
 const detokenize = { name: 'detokenize' }
 
+const short = (count: number) => Array.from({ length: count }, () => Buffer.from('a'))
+const texts = (elements: readonly Uint8Array[]): NamedTensor => {
+  return {
+    name: 'texts',
+    datatype: 'BYTES',
+    shape: [elements.length],
+    data: encodeBytesTensor(elements),
+  }
+}
+const map = (shape: readonly number[], values: Float32Array): NamedTensor => {
+  return { name: 'map', datatype: 'FP32', shape, data: new Uint8Array(values.buffer) }
+}
+
+const ids = (shape: readonly number[], id: number): NamedTensor => {
+  const count = shape.reduce((product, extent) => product * extent, 1)
+  const data = new Uint8Array(Int32Array.from({ length: count }, () => id).buffer)
+  return { name: 'ids', datatype: 'INT32', shape, data }
+}
+
 await t.test('a long text among short ones is counted as many times as it pads', async (t) => {
   const run = await openBuiltins(t, t.testdir({ 'tokenizer.json': JSON.stringify(TOKENIZER) }))
   const long = Buffer.from('a '.repeat(30_000))
-  const short = (count: number) => Array.from({ length: count }, () => Buffer.from('a'))
-  const texts = (elements: readonly Uint8Array[]): NamedTensor => {
-    return {
-      name: 'texts',
-      datatype: 'BYTES',
-      shape: [elements.length],
-      data: encodeBytesTensor(elements),
-    }
-  }
   for (const [options, elements] of [
     [{}, [long, ...short(4200)]],
     [{}, [...short(4200), long]],
@@ -107,19 +122,14 @@ await t.test('a long text among short ones is counted as many times as it pads',
       JSON.stringify(options),
     )
   }
-  const [ids] = await run(t, tokenize({}), [texts(short(200_000))])
-  t.same(ids?.shape, [200_000, 1], 'many texts fit')
+  const [ids] = await run(t, tokenize({}), [texts(short(150_000))])
+  t.same(ids?.shape, [150_000, 1], 'many texts fit')
 })
 
 await t.test(
   'tokens that make too long a text are refused before they are put together',
   async (t) => {
     const run = await openBuiltins(t, t.testdir({ 'tokenizer.json': JSON.stringify(TOKENIZER) }))
-    const ids = (shape: readonly number[], id: number): NamedTensor => {
-      const count = shape.reduce((product, extent) => product * extent, 1)
-      const data = new Uint8Array(Int32Array.from({ length: count }, () => id).buffer)
-      return { name: 'ids', datatype: 'INT32', shape, data }
-    }
     await t.rejects(run(t, detokenize, [ids([2, 17], 2)]), {
       reason: 'INVALID_REQUEST',
       message: 'input "ids": tokens of 17825792 characters in text 0, want at most 16777216',
@@ -139,9 +149,6 @@ await t.test('a map of noise is refused, and one without pixels has no boxes', a
     shape: [2],
     data: new Uint8Array(BigInt64Array.of(9n, 9n).buffer),
   } as const
-  const map = (shape: readonly number[], values: Float32Array): NamedTensor => {
-    return { name: 'map', datatype: 'FP32', shape, data: new Uint8Array(values.buffer) }
-  }
   const dots = Float32Array.from({ length: 2100 * 1000 }, (_, i) => i % 2)
   await t.rejects(run(t, { name: 'probabilityBoxes' }, [map([2100, 1000], dots), size]), {
     reason: 'INVALID_REQUEST',
@@ -151,4 +158,51 @@ await t.test('a map of noise is refused, and one without pixels has no boxes', a
   const nothing = map([2 ** 31, 0], new Float32Array())
   const [boxes] = await run(t, { name: 'probabilityBoxes' }, [nothing, size])
   t.same(boxes?.shape, [0, 4, 2])
+})
+
+await t.test('what no request can have is refused where the step is applied', async (t) => {
+  const run = await openBuiltins(t)
+  const input = numberTensor('input', 'FP32', [1, 1], [1])
+  const side = 2 ** 31 - 1
+  for (const [given, shape] of [
+    [{ name: 'reshape', shape: [side, side, side] }, [-1, -1]],
+    [
+      {
+        name: 'pad',
+        widths: [
+          [2 ** 20, 2 ** 20],
+          [2 ** 20, 2 ** 20],
+        ],
+      },
+      [1, 1],
+    ],
+  ] as const) {
+    await t.rejects(
+      run(t, given, [input], { input: shape }),
+      /outputs\.output.*bytes of FP32.*at most 1073741824 bytes/,
+      given.name,
+    )
+  }
+})
+
+await t.test('a place that the input does not have is an error that names it', async (t) => {
+  const run = await openBuiltins(t)
+  const input = numberTensor('input', 'FP32', [3], [1, 2, 3])
+  for (const [place, text] of [
+    [3n, '3'],
+    [-4n, '-4'],
+    [2n ** 62n, '4611686018427387904'],
+  ] as const) {
+    const data = new Uint8Array(BigInt64Array.of(0n, place).buffer)
+    const indices = { name: 'indices', datatype: 'INT64', shape: [2], data } as const
+    await t.rejects(run(t, { name: 'take' }, [input, indices]), {
+      code: 'INVALID_ARGUMENT',
+      message: `input "indices": place ${text}, want -3 to 2`,
+    })
+  }
+  const [taken] = await run(t, { name: 'take' }, [
+    input,
+    numberTensor('indices', 'INT32', [2], [-3, 2]),
+  ])
+  t.same(taken && numbersOf(taken), [1, 3])
 })

@@ -49,7 +49,7 @@ export const cast = onnxBuiltin({
       equals: '`ndarray.astype`',
       tolerance: 'none',
       except:
-        'values outside of the range of the integer, for which NumPy defines no result: they become its least or greatest value, and NaN becomes 0',
+        'values outside of the range of the integer, for which NumPy defines no result: they become its least value or the greatest one of its range that the float has exactly (2147483520 of FP32 for INT32), and NaN becomes 0',
     },
     {
       case: 'a float to an integer, `nearest`',

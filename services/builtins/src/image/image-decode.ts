@@ -59,7 +59,7 @@ export const imageDecode = codeBuiltin({
     {
       case: 'CMYK (JPEG)',
       equals: "PIL's `convert('RGB')`, which multiplies inks and takes no profile",
-      tolerance: 'none',
+      tolerance: '1 of 255 where there is black ink, else none',
     },
     {
       case: 'moving pictures (WebP, APNG)',

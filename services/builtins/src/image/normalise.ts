@@ -40,7 +40,10 @@ export const normalise = onnxBuiltin({
     const count = channelsOf(mean, std)
     const last = inputLayout === 'CHW' ? [count, -1, -1] : [-1, -1, count]
     const { dims } = inputs.take('image', { ...IMAGE, datatypes: NUMBERS, last })
-    if (std.includes(0)) refuseOption(`std[${std.indexOf(0)}]`, '0', 'a number that is not 0')
+    const zero = std.findIndex((number) => Math.fround(number) === 0)
+    if (zero !== -1) {
+      refuseOption(`std[${zero}]`, `${std[zero]}`, 'a number that is not 0 as FP32')
+    }
     return [{ name: 'image', datatype, dims: ordered(dims, inputLayout, layout) }]
   },
   build: ({ scale, mean, std, inputLayout, layout = inputLayout, datatype }, graph) => {

@@ -31,6 +31,7 @@ export const meanPool = onnxBuiltin({
     tokens.dims.forEach((_, i) => commonExtent([tokens, mask], i))
     return [{ name: 'embedding', datatype, dims: dims.toSpliced(-2, 1) }]
   },
+  valueOfNothing: () => 0,
   build: (_options, graph) => {
     const { datatype } = graph.port('embeddings')
     const mask = graph.cast(graph.input('mask'), 'FP32')

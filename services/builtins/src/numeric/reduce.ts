@@ -1,7 +1,10 @@
+import { formatShape, type Shape } from '@tutti/tensor'
 import { z } from 'zod'
 import { axisOption, MAX_RANK, toAxis } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { FLOATS, onFloats } from '../datatypes.ts'
+import { PortFault } from '../input-reader.ts'
+import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
 import { keptDims, reduceOptions } from './reduced-dims.ts'
 
 const OPERATORS = {
@@ -30,8 +33,15 @@ export const reduce = onnxBuiltin({
   signature: ({ op, axes, keepDims }, inputs) => {
     const datatypes = op === 'mean' ? FLOATS : ([...FLOATS, 'INT32', 'INT64'] as const)
     const { datatype, dims } = inputs.take('input', { datatypes })
-    return [{ name: 'output', datatype, dims: keptDims(dims, axesOf(axes, dims.length), keepDims) }]
+    const reduced = axesOf(axes, dims.length)
+    const output = keptDims(dims, reduced, keepDims)
+    if ((op === 'max' || op === 'min') && reduced.some((axis) => dims[axis] === 0)) {
+      checkSome(dims, output, op)
+    }
+    return [{ name: 'output', datatype, dims: output }]
   },
+  // The mean is 0 / 0, as in NumPy.
+  valueOfNothing: ({ op }) => (op === 'mean' ? Number.NaN : 0),
   build: ({ op, axes, keepDims }, graph) => {
     const { datatype, dims } = graph.port('input')
     const all = axesOf(axes, dims.length)
@@ -40,7 +50,7 @@ export const reduce = onnxBuiltin({
       graph.op(OPERATORS[op], [value, graph.list(...all)], { keepdims })
     const input = graph.input('input')
     const isFloat = datatype.startsWith('FP')
-    const value = isFloat ? onFloats(graph, input, datatype, compute) : compute(input)
+    const value = isFloat ? onFloats(graph, input, datatype, compute) : onIntegers(graph, compute)
     const isOne = all.length === dims.length && !keepDims && dims.length > 1
     graph.output('output', isOne ? graph.op('Reshape', [value, graph.list(1)]) : value)
   },
@@ -55,11 +65,27 @@ export const reduce = onnxBuiltin({
     { case: 'FP16', equals: 'the same in FP32, rounded to FP16', tolerance: '1e-3 relative' },
     {
       case: 'INT32, INT64',
-      equals: 'the same, in the datatype itself',
+      equals: 'the same, in the datatype itself; a sum beyond its range wraps around',
       tolerance: 'none',
     },
   ],
 })
+
+/** The runtime's sum of INT32 ends at the greatest number; NumPy's goes on from the least, as that of INT64 does in both. */
+function onIntegers(graph: OnnxGraph, compute: (value: Value) => Value): Value {
+  const { datatype } = graph.port('input')
+  const input = graph.input('input')
+  return datatype === 'INT32'
+    ? graph.cast(compute(graph.cast(input, 'INT64')), 'INT32')
+    : compute(input)
+}
+
+/** @throws PortFault for an output with elements, each of which would be the greatest or least of none. */
+function checkSome(dims: Shape, output: Shape, op: 'max' | 'min'): void {
+  if (output.includes(0)) return
+  const got = `dims ${formatShape(dims)}`
+  throw new PortFault({ path: 'inputs.input', got, want: `elements for the ${op}` })
+}
 
 /** @throws PortFault */
 function axesOf(axes: readonly number[] | undefined, rank: number): number[] {

@@ -69,8 +69,15 @@ function padded(extent: number, widths: Shape | undefined, mode: string): number
   const [before = 0, after = 0] = widths ?? []
   if (extent === -1) return -1
   if (mode === 'reflect' && Math.max(before, after) > Math.max(0, extent - 1)) {
-    const want = `at most ${extent - 1} for a mirror image of ${extent}`
+    const want = `at most ${Math.max(0, extent - 1)} for a mirror image of ${extent}`
     throw new PortFault({ path: 'widths', got: `[${before},${after}]`, want })
+  }
+  if (mode === 'edge' && extent === 0 && before + after > 0) {
+    throw new PortFault({
+      path: 'widths',
+      got: `[${before},${after}]`,
+      want: '[0,0] at an extent of 0, which has no edge',
+    })
   }
   return extent + before + after
 }

@@ -23,7 +23,7 @@ export const labelLookup = codeBuiltin({
       case: 'all',
       equals: '`numpy.array(labels)[indexes]`',
       tolerance: 'none',
-      except: 'a negative index is an error',
+      except: 'a negative index, which is an error',
     },
   ],
 })

@@ -6,6 +6,9 @@ import { cornersOf, overlapOf, type RotatedBox, toRotatedBox } from './rotated-b
 /** Numbers of a box. */
 const NUMBERS = 5
 
+/** Most boxes that are compared, each of which takes some hundred bytes. */
+const MAX_CANDIDATES = 2 ** 20
+
 /** A box that may be kept. */
 interface Candidate {
   readonly row: number
@@ -53,6 +56,9 @@ function candidatesOf(
     if (!(score > threshold)) return
     const numbers = boxes.subarray(row * NUMBERS, (row + 1) * NUMBERS)
     const [, , width = 0, height = 0] = numbers
+    if (found.length === MAX_CANDIDATES) {
+      throw misfit('scores', `more than ${MAX_CANDIDATES} over scoreThreshold`, 'fewer')
+    }
     if (numbers.every(Number.isFinite) && width > 0 && height > 0) {
       found.push({ row, score, box: toRotatedBox(numbers) })
     }

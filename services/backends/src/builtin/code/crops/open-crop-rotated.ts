@@ -1,6 +1,6 @@
-import type { OptionsOf } from '@tutti/builtins'
+import { MAX_OUTPUT_BYTES, type OptionsOf } from '@tutti/builtins'
 import { DATATYPES } from '@tutti/tensor'
-import { checkOutputBytes, MAX_OUTPUT_BYTES } from '../../output-bound.ts'
+import { checkOutputBytes } from '../../output-bound.ts'
 import { floatsOf, inputOf, misfit, toInt64 } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
 import { pictureOf } from '../pictures/picture.ts'

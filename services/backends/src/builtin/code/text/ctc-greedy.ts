@@ -48,12 +48,9 @@ function decode(
     throw misfit('scores', `${values.length} numbers`, `${indexes.length}, as many as indexes`)
   }
   const row = { indexes, steps, blank }
-  let bytes = LENGTH_BYTES * count
-  for (let i = 0; i < count; i += 1) {
-    eachLetter(row, i, (index, at) => {
-      bytes += (letters[index] ?? refuseIndex(tensor, at, letters.length)).byteLength
-    })
-  }
+  const bytes = countBytes(row, count, (index, at) => {
+    return (letters[index] ?? refuseIndex(tensor, at, letters.length)).byteLength
+  })
   const means = values === undefined ? undefined : new Float32Array(count)
   const texts = new TextWriter('ctcGreedy', { bytes, beside: means?.byteLength ?? 0 })
   for (let i = 0; i < count; i += 1) {
@@ -70,16 +67,30 @@ function decode(
   return { texts: texts.finish(), means }
 }
 
+/** The steps of all rows. */
+interface Steps {
+  readonly indexes: Int32Array | Float64Array
+  readonly steps: number
+  readonly blank: number
+}
+
+/** Counts the bytes of the texts with their lengths. */
+function countBytes(
+  steps: Steps,
+  count: number,
+  bytesOf: (index: number, at: number) => number,
+): number {
+  let bytes = LENGTH_BYTES * count
+  for (let row = 0; row < count; row += 1) {
+    eachLetter(steps, row, (index, at) => {
+      bytes += bytesOf(index, at)
+    })
+  }
+  return bytes
+}
+
 /** Visits the steps of a row that make a letter: no blank, and none that repeats the step before. */
-function eachLetter(
-  o: {
-    readonly indexes: Int32Array | Float64Array
-    readonly steps: number
-    readonly blank: number
-  },
-  row: number,
-  visit: (index: number, at: number) => void,
-): void {
+function eachLetter(o: Steps, row: number, visit: (index: number, at: number) => void): void {
   const first = row * o.steps
   for (let at = first; at < first + o.steps; at += 1) {
     const index = o.indexes[at] ?? 0

@@ -1,31 +1,66 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { constants, open, realpath } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import type { CodePlace } from '../code-step.ts'
 
 /** Most bytes of a file that options name. The largest tokenizer.json that is known has 35 MB. */
 const MAX_FILE_BYTES = 64 * 1024 * 1024
 
-/** Reads a file of a built-in step. @throws ServeError MODEL_LOAD_FAILED if it is absent or too large. */
+/**
+ * Reads a file of a built-in step, of the first folder that has it. Links count as long as they lead to a file of these folders: others are not
+ * part of the model, whose revision tells nothing of them.
+ *
+ * @throws ServeError MODEL_LOAD_FAILED if it is absent, too large, elsewhere, or no regular file.
+ */
 export async function readPlacedFile({ directories }: CodePlace, name: string): Promise<Buffer> {
-  const content = await readFirst(directories, name)
-  if (content.byteLength <= MAX_FILE_BYTES) return content
-  const text = `file ${name}: ${content.byteLength} bytes, want at most ${MAX_FILE_BYTES}`
-  throw new ServeError('MODEL_LOAD_FAILED', text)
+  if (directories.length === 0) throw unreadable(name, 'no model is named that has it')
+  const folders = await Promise.all(directories.map((directory) => realPath(directory, name)))
+  for (const directory of directories) {
+    const path = await realPath(join(directory, name), name)
+    if (path === undefined) continue
+    if (!folders.some((folder) => folder !== undefined && isInside(folder, path))) {
+      throw unreadable(name, 'it is a link to a file outside of the folder of its model')
+    }
+    return await readRegular(path, name)
+  }
+  throw unreadable(name, 'it is not beside the model')
 }
 
-async function readFirst(directories: readonly string[], name: string): Promise<Buffer> {
-  for (const [i, directory] of directories.entries()) {
-    try {
-      return await readFile(join(directory, name))
-    } catch (error) {
-      const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-      if (isAbsent && i + 1 < directories.length) continue
-      const why = isAbsent ? 'it is not beside the model' : ServeError.from(error).message
-      throw new ServeError('MODEL_LOAD_FAILED', `file ${name}: ${why}`, { cause: error })
-    }
+/** @returns undefined if there is no such file. */
+async function realPath(path: string, name: string): Promise<string | undefined> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw unreadable(name, ServeError.from(error).message, error)
   }
-  throw new ServeError('MODEL_LOAD_FAILED', `file ${name}: no model is named that has it`)
+}
+
+function isInside(directory: string, path: string): boolean {
+  const way = relative(directory, path)
+  return way !== '' && way !== '..' && !way.startsWith(`..${sep}`)
+}
+
+/** Reads a file whose size is known to fit. A pipe would have no end, and opened otherwise would wait for a writer. */
+async function readRegular(path: string, name: string): Promise<Buffer> {
+  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
+  const file = await open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW).catch((error: unknown) => {
+    throw unreadable(name, ServeError.from(error).message, error)
+  })
+  try {
+    const found = await file.stat()
+    if (!found.isFile()) throw unreadable(name, 'it is no regular file')
+    if (found.size > MAX_FILE_BYTES) {
+      throw unreadable(name, `${found.size} bytes, want at most ${MAX_FILE_BYTES}`)
+    }
+    return await file.readFile()
+  } finally {
+    await file.close()
+  }
+}
+
+function unreadable(name: string, why: string, cause?: unknown): ServeError {
+  return new ServeError('MODEL_LOAD_FAILED', `file ${name}: ${why}`, { cause })
 }
 
 /**
@@ -45,7 +80,11 @@ export async function readTexts(
   try {
     new TextDecoder('utf-8', { fatal: true }).decode(content)
   } catch (error) {
-    throw new ServeError('MODEL_LOAD_FAILED', `file ${file}: no UTF-8`, { cause: error })
+    throw new ServeError(
+      'MODEL_LOAD_FAILED',
+      `file ${file}: got bytes that are no UTF-8, want UTF-8`,
+      { cause: error },
+    )
   }
   const lines = content
     .toString('utf8')

@@ -1,4 +1,5 @@
-import { checkOutputBytes, MAX_OUTPUT_BYTES } from '../../output-bound.ts'
+import { MAX_OUTPUT_BYTES } from '@tutti/builtins'
+import { checkOutputBytes } from '../../output-bound.ts'
 
 /** Bytes of the length before each element. */
 export const LENGTH_BYTES = 4
