@@ -9,7 +9,7 @@ import { readManifestFiles } from '../manifests/read-files.ts'
 import { readingFor, readRepositories } from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderReport } from '../validate/report.ts'
-import { checkManifests } from '../validate/validate-command.ts'
+import { checkManifests, isOpen } from '../validate/validate-command.ts'
 
 /** Help behind a problem that only a cluster solves by itself. */
 const NEEDED = 'want inputs and outputs in its Model, or its repository in --model-repository'
@@ -35,12 +35,14 @@ export async function readEnsembleManifests(
   const repository = await readRepositories(repositories, readingFor(parsed.manifests))
   const report = await checkManifests(parsed, repository)
   // A router cannot check what it does not know at its start.
-  const pending = report.notes
-    .filter(({ reason }) => reason === 'SchemaPending')
-    .map((note) => ({ ...note, message: `${note.message}; ${NEEDED}` }))
+  const pending = report.notes.filter(isOpen).map((note) => {
+    return note.reason === 'SchemaPending'
+      ? { ...note, message: `${note.message}; ${NEEDED}` }
+      : note
+  })
   const problems = [...report.problems, ...pending]
   if (problems.length > 0) {
-    const notes = report.notes.filter(({ reason }) => reason !== 'SchemaPending')
+    const notes = report.notes.filter((note) => !isOpen(note))
     o.err(renderReport({ ...report, problems, notes }, 'text'))
     const text = `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'} in manifests`
     throw new ServeError('CONFIG_INVALID', text, { details: { field: '--filename' } })

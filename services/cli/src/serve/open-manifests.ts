@@ -30,7 +30,7 @@ import {
 } from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from '../validate/namespace-manifests.ts'
 import { renderReport } from '../validate/report.ts'
-import { checkManifests } from '../validate/validate-command.ts'
+import { checkManifests, isOpen } from '../validate/validate-command.ts'
 import { ignoredFields } from './ignored-fields.ts'
 import type { ManifestFlags } from './manifest-flags.ts'
 import { StoragePlaces } from './storage-places.ts'
@@ -168,7 +168,7 @@ async function check(
 ): Promise<void> {
   const { problems, notes } = await checkManifests(parsed, repository)
   // All models are known here: what is pending does not come.
-  const pending = notes.filter(({ reason }) => reason === 'SchemaPending')
+  const pending = notes.filter(isOpen)
   for (const [model, error] of repository.problems) {
     if (problems.length + pending.length > 0) o.err(`model '${model}': ${error}\n`)
   }

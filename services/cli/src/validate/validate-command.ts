@@ -88,11 +88,16 @@ export async function checkManifests(
     const namespace = namespaces.get(namespaceOf(located))
     const result = namespace === undefined ? [] : await checkOne(located, namespace, repository)
     for (const problem of result) {
-      const isNote = problem.reason === 'SchemaPending' || problem.reason === 'Warning'
+      const isNote = isOpen(problem) || problem.reason === 'Warning'
       ;(isNote ? notes : problems).push(problem)
     }
   }
   return { checked: parsed.manifests.length, foreign: parsed.foreign, problems, notes }
+}
+
+/** Tells whether a problem goes once models come, or files: no error of a manifest, but of a server that starts without them. */
+export function isOpen({ reason }: Problem): boolean {
+  return reason === 'SchemaPending' || reason === 'FileMissing'
 }
 
 async function checkOne(
@@ -118,7 +123,7 @@ async function checkOne(
   return [
     ...missing.map(({ step, message }) => {
       const name = `steps[${step}](${result.graph.steps[step]?.name})`
-      return toProblem(located, 'BuiltinInvalid', `${name}.builtin.file: ${message}`)
+      return toProblem(located, 'FileMissing', `${name}.builtin.file: ${message}`)
     }),
     ...result.warnings.map((warning) => toProblem(located, 'Warning', warning)),
   ]
