@@ -32,7 +32,7 @@ await test('images are named as the operator and the chart name them', async (t)
 await test('the examples have their models from the image of this version', async (t) => {
   const samples = referenceOf('samples', { registry: 'docker.io', tag: version })
   const files = globSync('examples/*/manifest.yaml', { cwd: root })
-  t.equal(files.length, 5)
+  t.equal(files.length, 9)
   for (const uri of files.flatMap((file) => textOf(file).match(/(?<=storageUri: ).*/g))) {
     const [, image, folder] = /^image:\/\/(.+?:[^/]+)\/(.*)$/.exec(uri)
     t.equal(`docker.io/${image}`, samples)
