@@ -29,15 +29,15 @@ interface TracedCall {
 /** Starts the span of one attempt at a model version. */
 export function startCallSpan(tracing: Tracing, call: TracedCall, replica: string): Span {
   const { target, step, context } = call
-  const { model, version } = target.pinned
+  const { name } = target.entry
   const attributes = {
-    'tutti.model': model,
-    'tutti.version': version,
+    'tutti.model': name,
+    'tutti.version': target.pinned.version,
     'tutti.replica': replica,
     ...(step !== '' && stepAttributes(call)),
   }
   const parent = context.trace
-  return tracing.startSpan(`execute ${model}`, { kind: 'client', parent, attributes })
+  return tracing.startSpan(`execute ${name}`, { kind: 'client', parent, attributes })
 }
 
 function stepAttributes(call: TracedCall): SpanAttributes {

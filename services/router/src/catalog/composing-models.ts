@@ -106,6 +106,8 @@ export function inheritLabels(
 ): Readonly<Record<string, readonly string[]>> {
   const labels: Record<string, readonly string[]> = { ...source.labels }
   for (const step of plan.graph.steps) {
+    // A built-in has no labels, be it beside a model that has some.
+    if (step.builtin !== undefined) continue
     const made = labelsOf(entries.get(step.model), step.version)
     for (const { name: output, tensor } of step.outputs) {
       const lines = made[output]
