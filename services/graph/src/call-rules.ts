@@ -11,6 +11,13 @@ const StepHedge = z.object({
 })
 export type StepHedge = Readonly<z.infer<typeof StepHedge>>
 
+/** The parts of a rule for retries that it leaves out. */
+export const RETRY_DEFAULTS = {
+  retryOn: ['UNAVAILABLE'],
+  backoffMs: 10,
+  budgetPercent: 20,
+} as const
+
 /** Rule for further attempts after one that failed. */
 const StepRetry = z.object({
   /** Most attempts after the first one. */

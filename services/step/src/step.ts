@@ -107,8 +107,8 @@ export class Step {
           ([, { serving }]) => serving?.statistics.snapshot() ?? [],
         ),
       isReady: async (model, version) => {
-        const serving = this.#table.byName.get(model)?.versions.get(version)?.serving
         if (model === BUILTIN_HOST) return this.#builtins.areOffered
+        const serving = this.#table.byName.get(model)?.versions.get(version)?.serving
         return (await serving?.loaded.isReady?.()) ?? serving !== undefined
       },
     }

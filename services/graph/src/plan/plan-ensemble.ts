@@ -8,7 +8,7 @@ import {
   responseCacheFault,
 } from '@tutti/model-config'
 import type { Parameter, Parameters } from '@tutti/tensor'
-import type { CallRules } from '../call-rules.ts'
+import { type CallRules, RETRY_DEFAULTS } from '../call-rules.ts'
 import { addFallbacks, fallbackConfig } from '../check/add-fallbacks.ts'
 import { datatypesOf } from '../check/check-condition.ts'
 import { describePlace } from '../check/condition-fault.ts'
@@ -181,7 +181,7 @@ class TensorTable {
 const NO_RULES: CallRules = {}
 /** A built-in keeps nothing and changes nothing, so that one whose replica is lost runs again. */
 const BUILTIN_RULES: CallRules = {
-  retry: { maxRetries: 2, retryOn: ['UNAVAILABLE'], backoffMs: 10, budgetPercent: 20 },
+  retry: { ...RETRY_DEFAULTS, maxRetries: 2 },
   mayRunTwice: true,
 }
 

@@ -1,10 +1,8 @@
 import { type EnsembleStepSpec, toMilliseconds } from '@tutti/api'
-import type { CallRules, OnError, StepRetry } from '../call-rules.ts'
+import { type CallRules, type OnError, RETRY_DEFAULTS, type StepRetry } from '../call-rules.ts'
 import { modelOfStep, toConstant } from './resolve-references.ts'
 
 const HEDGED_PERCENT = 5
-const BACKOFF = '10ms'
-const BUDGET_PERCENT = 20
 
 /** Reads the rules for the call of a step; undefined if it has none. */
 export function readCall({
@@ -30,9 +28,13 @@ export function readCall({
 }
 
 function readRetry(written: NonNullable<EnsembleStepSpec['retry']>): StepRetry {
-  const { maxRetries, retryOn, backoff = BACKOFF, budgetPercent = BUDGET_PERCENT } = written
-  const backoffMs = toMilliseconds(backoff)
-  return { maxRetries, retryOn: retryOn ?? ['UNAVAILABLE'], backoffMs, budgetPercent }
+  const { retryOn, backoffMs, budgetPercent } = RETRY_DEFAULTS
+  return {
+    maxRetries: written.maxRetries,
+    retryOn: written.retryOn ?? retryOn,
+    backoffMs: written.backoff === undefined ? backoffMs : toMilliseconds(written.backoff),
+    budgetPercent: written.budgetPercent ?? budgetPercent,
+  }
 }
 
 function readOnError(written: NonNullable<EnsembleStepSpec['onError']>): OnError {

@@ -15,22 +15,19 @@ import {
   type ResponseSink,
 } from '@tutti/tensor'
 import type { BuiltinExecutor } from '../execution/scheduler-parts.ts'
-import type { StepSettings } from '../step-options.ts'
-import { type LoadedBuiltin, loadBuiltin } from './load-builtin.ts'
+import { pinKey } from '../load/model-table.ts'
+import { type BuiltinSettings, type LoadedBuiltin, loadBuiltin } from './load-builtin.ts'
 
 /** Default of `maxLoaded`. Most take some kilobytes, but one that computes in JavaScript has two threads. */
 const MAX_LOADED = 128
 
-/** Reads the place of a pinned model version, whose files built-ins read. */
+/** The place of a model version, whose files built-ins read. */
 interface Place {
   readonly directories: readonly string[]
 }
 
 export interface BuiltinStepsOptions {
-  readonly settings: Pick<
-    StepSettings,
-    'engines' | 'replica' | 'maxQueuedRequests' | 'autoDelays' | 'clock' | 'log'
-  >
+  readonly settings: BuiltinSettings
   /** True if requests to BUILTIN_HOST are taken, and not only those beside models of this process. */
   readonly areOffered: boolean
   /** Built-ins that stay loaded although no request is in flight; 128 if absent. */
@@ -121,7 +118,7 @@ export class BuiltinSteps implements BuiltinExecutor {
   #entryOf(target: ModelTarget, text: string): Entry {
     if (this.#isStopping) throw new ServeError('SERVER_STOPPING', 'the step stops')
     const place = this.#placeOf(target)
-    const known = this.#byTarget.get(keyOf(target))?.get(text)
+    const known = this.#byTarget.get(pinKey(target))?.get(text)
     if (known !== undefined) {
       this.#entries.delete(known)
       this.#entries.add(known)
@@ -136,7 +133,7 @@ export class BuiltinSteps implements BuiltinExecutor {
   }
 
   #add(entry: Entry): void {
-    const key = keyOf(entry.target)
+    const key = pinKey(entry.target)
     const beside = this.#byTarget.get(key) ?? new Map<string, Entry>()
     this.#byTarget.set(key, beside)
     beside.set(entry.text, entry)
@@ -145,7 +142,7 @@ export class BuiltinSteps implements BuiltinExecutor {
 
   #remove(entry: Entry): void {
     if (!this.#entries.delete(entry)) return
-    const key = keyOf(entry.target)
+    const key = pinKey(entry.target)
     const beside = this.#byTarget.get(key)
     beside?.delete(entry.text)
     if (beside?.size === 0) this.#byTarget.delete(key)
@@ -231,10 +228,6 @@ interface Call {
   readonly request: InferRequest
   readonly sink: ResponseSink
   readonly o: ExecuteOptions
-}
-
-function keyOf({ model, version, revision }: ModelTarget): string {
-  return `${model} ${version} ${revision}`
 }
 
 /** Closes a built-in once its requests are answered. One that did not load needs nothing. */

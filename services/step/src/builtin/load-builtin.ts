@@ -15,11 +15,13 @@ export interface LoadedBuiltin extends CheckedScheduler {
   readonly slots: number
 }
 
-export interface BuiltinLoadOptions
-  extends Pick<
-    StepSettings,
-    'engines' | 'replica' | 'maxQueuedRequests' | 'autoDelays' | 'clock' | 'log'
-  > {
+/** The settings of a step that its built-ins have too. */
+export type BuiltinSettings = Pick<
+  StepSettings,
+  'engines' | 'replica' | 'maxQueuedRequests' | 'clock' | 'log'
+>
+
+export interface BuiltinLoadOptions extends BuiltinSettings {
   /** Folders of the files that options name, the first that has one counts. */
   readonly directories: readonly string[]
 }
@@ -45,8 +47,8 @@ export async function loadBuiltin(text: string, o: BuiltinLoadOptions): Promise<
     hasCache: false,
     clock: o.clock,
   })
-  const { replica, maxQueuedRequests, autoDelays, clock, log } = o
-  const settings = { replica, maxQueuedRequests, ...(autoDelays && { autoDelays }), clock, log }
+  const { replica, maxQueuedRequests, clock, log } = o
+  const settings = { replica, maxQueuedRequests, clock, log }
   const scheduler = buildScheduler({ loaded, config, version, instances, statistics, settings })
   return { check: compileRequestCheck(config), scheduler, loaded, slots: countSlots(config) }
 }

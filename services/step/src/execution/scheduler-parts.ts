@@ -67,13 +67,8 @@ export interface BuiltinExecutor {
 
 /** A table that knows the model versions of the process. */
 export interface VersionTable<T> {
-  readonly byName: ReadonlyMap<string, { readonly versions: ReadonlyMap<number, Version<T>> }>
-  getPinned(target: ModelTarget): T
-}
-
-interface Version<T> {
-  readonly revision: string
-  readonly serving: T | undefined
+  /** Finds what serves a pinned version. @throws ServeError if nothing does. */
+  findPinned(target: ModelTarget): T
 }
 
 /** The parts from which a scheduler is put together. */

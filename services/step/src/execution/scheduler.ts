@@ -36,11 +36,9 @@ export function createFindExecutor(
     execute: (request, sink, o) => {
       const { builtin } = request
       if (builtin !== undefined) return builtins.execute(target, builtin, { request, sink, o })
-      const { model, version, revision } = target
+      const { model, version } = target
       try {
-        const current = table.byName.get(model)?.versions.get(version)
-        const serving = current?.revision === revision ? current.serving : undefined
-        const { check, scheduler, cached = scheduler } = serving ?? table.getPinned(target)
+        const { check, scheduler, cached = scheduler } = table.findPinned(target)
         cached.execute(check(request), sink, o)
       } catch (error) {
         const failure = ServeError.from(error)

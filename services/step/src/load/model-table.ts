@@ -37,12 +37,8 @@ export class ModelTable {
     this.#dependencies = o
   }
 
-  /**
-   * Finds what serves requests that pinned a revision which was replaced or unloaded.
-   *
-   * @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE if nothing does.
-   */
-  getPinned(pin: PinnedVersion): Serving {
+  /** Finds a revision that was replaced or unloaded; else says why there is none. */
+  #getRetired(pin: PinnedVersion): Serving {
     const retired = this.#retiredByPin.get(pinKey(pin))
     if (retired !== undefined) return retired.serving
     const unknown = `Request for unknown model: '${pin.model}'`
@@ -64,11 +60,15 @@ export class ModelTable {
     )
   }
 
-  /** Finds what serves a pinned version, the revision of now too. @throws ServeError as `getPinned`. */
+  /**
+   * Finds what serves requests that pinned a revision, be it replaced or unloaded meanwhile.
+   *
+   * @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE if nothing does.
+   */
   findPinned(pin: PinnedVersion): Serving {
     const current = this.byName.get(pin.model)?.versions.get(pin.version)
     const serving = current?.revision === pin.revision ? current.serving : undefined
-    return serving ?? this.getPinned(pin)
+    return serving ?? this.#getRetired(pin)
   }
 
   /** Sorted by name: models load in no fixed order, and answers should not vary with it. */
@@ -227,7 +227,8 @@ async function drain({ cached, scheduler }: Serving): Promise<void> {
   scheduler.stop()
 }
 
-function pinKey({ model, version, revision }: PinnedVersion): string {
+/** Makes the key of a model version of one revision. */
+export function pinKey({ model, version, revision }: PinnedVersion): string {
   return `${model} ${version} ${revision}`
 }
 
