@@ -29,8 +29,8 @@ export function scalingOfBuiltins({ builtins = {} }: RouterSpec): Scaling {
 }
 
 /**
- * Builds the Deployment of steps that run built-ins, and all objects around it. No Service: nobody but routers calls them, which
- * find them by their heartbeats. Pure; equal input gives equal text.
+ * Builds the Deployment of steps that run built-ins, and all objects around it. There is no Service: only routers call these steps,
+ * and they find them by heartbeats. Pure; equal input gives equal text.
  *
  * @param o.replicas - replicas to write; undefined if another client owns the number.
  */

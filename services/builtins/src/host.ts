@@ -2,8 +2,8 @@ import { emptyModelConfig, type ModelConfig } from '@tutti/model-config'
 import { BUILTIN_BACKEND } from './to-model-config.ts'
 
 /**
- * Name of the model that every replica with built-ins describes, so that routers find, pin and choose it as any other. No resource and no
- * directory can have it, and clients do not see it.
+ * Name of the model that every replica with built-ins describes. Routers find, pin and choose it like any other model. The name fits no
+ * resource and no directory, and clients do not see it.
  */
 export const BUILTIN_HOST = '/builtins'
 /** Its one version. */

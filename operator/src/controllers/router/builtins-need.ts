@@ -1,5 +1,6 @@
 import type { EnsembleStepSpec } from '@tutti/api'
 import { BUILTIN_HOST } from '@tutti/builtins'
+import { calledNamesOf } from '@tutti/graph'
 import type { RouterView } from '../../pods/router-views.ts'
 import { acceptedOf, byRevision, type Revision } from '../accepted-revisions.ts'
 import type { Caches } from '../caches.ts'
@@ -41,7 +42,7 @@ export function areBuiltinsServed(
 export function runsBuiltins(revision: Revision): boolean {
   const accepted = acceptedOf(revision)
   if (accepted?.kind !== 'Ensemble') return false
-  return accepted.graph.steps.some(({ model }) => model === BUILTIN_HOST)
+  return calledNamesOf(accepted.graph).includes(BUILTIN_HOST)
 }
 
 /** Tells whether a step runs a built-in, and not beside a Model. */

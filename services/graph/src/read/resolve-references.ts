@@ -62,7 +62,7 @@ interface WrittenCallee {
   readonly builtin?: { readonly name: string; readonly model?: string | undefined } | undefined
 }
 
-/** Returns the served name of the Model or Ensemble that a step runs; for a built-in, of what hosts it. */
+/** Returns the served name of the Model or Ensemble that a step runs. For a built-in it is the Model beside which it runs, or BUILTIN_HOST. */
 export function modelOfStep({ modelRef, ensembleRef, builtin }: WrittenCallee): string {
   const host = builtin && (builtin.model ?? BUILTIN_HOST)
   return modelRef?.name ?? ensembleRef?.name ?? host ?? ''

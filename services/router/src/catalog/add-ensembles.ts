@@ -142,8 +142,8 @@ function orderSources(sources: readonly EnsembleSource[]): Ordered {
     }
   }
   const graphs = new Map([...usable].map(([name, { graph }]) => [name, graph]))
-  const useBuiltins = [...graphs.values()].some(({ steps }) =>
-    steps.some(({ model }) => model === BUILTIN_HOST),
+  const useBuiltins = [...graphs.values()].some((graph) =>
+    calledNamesOf(graph).includes(BUILTIN_HOST),
   )
   const ordered = { ...orderEnsembles(graphs), byName, usable, useBuiltins }
   ORDERED.set(sources, ordered)
