@@ -75,8 +75,8 @@ type Entry = { readonly at: number } & (
   | {
       readonly kind: 'call' | 'retry'
       readonly step: StepSketch
-      /** Whether other calls of the step may be open at the same time. */
-      readonly isAmongOthers: boolean
+      /** Whether its place among the calls of the step is open, or, at the very end of a call around it, whether it was made. */
+      readonly isUncertain: boolean
     }
 )
 
@@ -121,7 +121,9 @@ export class Interpretation {
     const last = executionsIn(part).filter((one) => one.at === at)
     if (last.length > 0) this.isOpen = true
     if (last.some(({ isFlaky }) => isFlaky)) throw new Undecided('an execution at the end')
-    const kept = part.filter((one) => one.at <= at)
+    const kept = part
+      .filter((one) => one.at <= at)
+      .map((one) => (one.kind === 'retry' && one.at === at ? { ...one, isUncertain: true } : one))
     this.#entries = [...this.#entries.slice(0, from), ...kept, ...this.#entries.slice(to)]
   }
 
@@ -135,18 +137,18 @@ export class Interpretation {
 
   /** Counts a call of a step that has a budget of retries. */
   called(step: StepSketch, at: number): void {
-    this.#entries.push({ kind: 'call', step, at, isAmongOthers: this.parallel > 0 })
+    this.#entries.push({ kind: 'call', step, at, isUncertain: this.parallel > 0 })
   }
 
   /** Takes a retry from the budget of a step. @returns whether there was one left. */
   retry(step: StepSketch, at: number): boolean {
-    this.#entries.push({ kind: 'retry', step, at, isAmongOthers: this.parallel > 0 })
+    this.#entries.push({ kind: 'retry', step, at, isUncertain: this.parallel > 0 })
     const own = this.#entries.flatMap((one) =>
       one.kind !== 'execution' && one.step === step ? [one] : [],
     )
     // Ten are always there. Beyond them the order of all calls counts.
     if (own.filter(({ kind }) => kind === 'retry').length <= 10) return true
-    if (own.some(({ isAmongOthers }) => isAmongOthers)) throw new Undecided('a budget')
+    if (own.some(({ isUncertain }) => isUncertain)) throw new Undecided('a budget')
     return isLeft(own, step.retry?.budgetPercent ?? 0)
   }
 }
