@@ -22,6 +22,20 @@ export function isFloat(datatype: Datatype): boolean {
   return FLOATS.some((one) => one === datatype)
 }
 
+const GREATEST: Readonly<Record<(typeof FLOATS)[number], number>> = {
+  FP16: 65_504,
+  FP32: 2 ** 128 - 2 ** 104,
+  FP64: Number.MAX_VALUE,
+}
+
+/** Returns the least and the greatest number of a datatype of NUMBERS, those of 64 bits rounded. */
+export function rangeOf(datatype: Datatype): readonly [least: number, greatest: number] {
+  const float = FLOATS.find((one) => one === datatype)
+  if (float !== undefined) return [-GREATEST[float], GREATEST[float]]
+  const bits = Number(/\d+$/.exec(datatype)?.[0])
+  return datatype.startsWith('INT') ? [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1] : [0, 2 ** bits - 1]
+}
+
 /**
  * Computes on a value of a floating-point datatype. FP16 is computed as FP32, because the runtime has no kernels for it on the CPU, and
  * rounded in the end.

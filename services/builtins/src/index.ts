@@ -1,8 +1,6 @@
-export type { ArithmeticRow, Builtin, CodeBuiltin, OnnxBuiltin } from './builtin.ts'
 export { buildModel, builtinOf, type ConfiguredBuiltin } from './builtin-of.ts'
 export {
   BUILTINS,
-  type BuiltinName,
   type CodeBuiltinName,
   isCodeBuiltin,
   type OptionsOf,
@@ -26,13 +24,11 @@ export {
 } from './onnx/write-onnx.ts'
 export { leastBytes, MAX_OUTPUT_BYTES } from './output-bytes.ts'
 export {
-  type BuiltinStep,
   findBuiltin,
-  type ParsedBuiltin,
   parseBuiltin,
   toOptionsSchema,
 } from './parse-builtin.ts'
 export type { BuiltinFault, FeedingTensor, Port, Ports } from './ports.ts'
 export { type Signature, signatureOf } from './signature.ts'
 export { MAX_STEP_TEXT, readStepText, toStepText } from './step-text.ts'
-export { BUILTIN_BACKEND, type BuiltinConfig, toModelConfig } from './to-model-config.ts'
+export { BUILTIN_BACKEND, toModelConfig } from './to-model-config.ts'

@@ -14,9 +14,14 @@ export class PortFault extends Error {
 /** Thrown where a signature depends on a datatype or dims that are not known. */
 export class UnknownPort extends Error {}
 
-/** @throws PortFault about an option. */
+/** @throws PortFault about an option, or an input as `inputs.NAME`. */
 export function refuseOption(path: string, got: string, want: string): never {
   throw new PortFault({ path, got, want })
+}
+
+/** @throws PortFault about the dims of an input. */
+export function refuseDims({ name, dims }: Port, want: string): never {
+  throw new PortFault({ path: `inputs.${name}`, got: `dims ${formatShape(dims)}`, want })
 }
 
 /** The demands on an input. */

@@ -1,6 +1,7 @@
-import type { Datatype, Shape } from '@tutti/tensor'
+import { type Datatype, formatShape, type Shape } from '@tutti/tensor'
+import { isFloat, rangeOf } from './datatypes.ts'
 import type { InputReader } from './input-reader.ts'
-import { PortFault, refuseOption } from './input-reader.ts'
+import { refuseDims, refuseOption } from './input-reader.ts'
 import type { OnnxGraph, Value } from './onnx/onnx-graph.ts'
 import type { Port } from './ports.ts'
 
@@ -45,38 +46,59 @@ export function takeOperands(
   return { datatype, dims }
 }
 
-/** @throws PortFault for a number that an integer datatype does not have, or that is not exactly the one that was written. */
-export function checkConstant(path: string, value: number, datatype: Datatype): void {
-  if (datatype.startsWith('FP')) return
-  if (!Number.isInteger(value))
-    refuseOption(path, `${value}`, `a whole number: the input is ${datatype}`)
-  const bits = Number(/\d+$/.exec(datatype)?.[0] ?? 1)
-  const [least, most] = datatype.startsWith('INT')
-    ? [-(2 ** (bits - 1)), 2 ** (bits - 1)]
-    : [0, 2 ** bits]
-  if (value >= least && value < most) {
-    if (Number.isSafeInteger(value)) return
-    // JSON and YAML have rounded it by now.
-    refuseOption(path, `${value}`, `a whole number between -2^53 and 2^53, which are exact`)
-  }
-  refuseOption(path, `${value}`, `a number that ${datatype} has`)
-}
-
-/** Converts an input to a datatype, if it has another one. */
-export function inputAs(graph: OnnxGraph, name: string, datatype: Datatype): Value {
-  const value = graph.input(name)
-  return graph.port(name).datatype === datatype ? value : graph.cast(value, datatype)
+/** @throws PortFault for a number that a datatype does not have, or an integer that is not exactly the one that was written. */
+export function checkConstant(path: string, value: number | undefined, datatype: Datatype): void {
+  if (value === undefined) return
+  const isWhole = !isFloat(datatype)
+  if (isWhole && !Number.isInteger(value))
+    refuseOption(path, `${value}`, `a whole number for ${datatype}`)
+  const [least, most] = rangeOf(datatype)
+  if (value < least || value > most) refuseOption(path, `${value}`, `a number that ${datatype} has`)
+  if (!isWhole || Number.isSafeInteger(value)) return
+  // JSON and YAML have rounded it by now.
+  refuseOption(path, `${value}`, `a whole number between -2^53 and 2^53, which are exact`)
 }
 
 /** The values of both operands, in a datatype that the runtime computes in. */
 export function operandValues(
   graph: OnnxGraph,
   value: number | undefined,
+  kernels?: readonly Datatype[],
 ): readonly [Value, Value] {
   const { datatype } = graph.port('input')
-  const wide = widened(datatype)
-  const other = value === undefined ? inputAs(graph, 'other', wide) : graph.scalar(wide, value)
-  return [inputAs(graph, 'input', wide), other]
+  const wide = widened(datatype, kernels)
+  const other = value === undefined ? graph.input('other') : graph.scalar(datatype, value)
+  return [graph.cast(graph.input('input'), wide), graph.cast(other, wide)]
+}
+
+/** Options of built-ins that add elements. */
+interface PadOptions {
+  readonly mode: 'constant' | 'edge' | 'reflect'
+  readonly value?: number | undefined
+}
+
+/** @throws PortFault for a value that has no effect or that the datatype does not have. */
+export function checkPad({ mode, value }: PadOptions, datatype: Datatype): void {
+  if (value !== undefined && mode !== 'constant') {
+    refuseOption('value', `${value} with mode ${mode}`, 'none, or the mode constant')
+  }
+  checkConstant('value', value, datatype)
+}
+
+/** Adds elements along axes. @param pads - INT64: how many before each axis, and then how many behind each. */
+export function padValues(
+  graph: OnnxGraph,
+  values: Value,
+  o: PadOptions & {
+    readonly datatype: Datatype
+    readonly pads: Value
+    readonly axes: readonly number[]
+  },
+): Value {
+  const type = widened(o.datatype, ['UINT8', 'INT8', 'UINT32'])
+  const fill = o.mode === 'constant' ? graph.scalar(type, o.value ?? 0) : ''
+  const inputs = [graph.cast(values, type), o.pads, fill, graph.list(...o.axes)]
+  return graph.cast(graph.op('Pad', inputs, { mode: o.mode }), o.datatype)
 }
 
 /** The dims of two tensors that are broadcast against each other, as NumPy does. @throws PortFault */
@@ -87,14 +109,7 @@ export function broadcast(dims: Shape, other: Port): Shape {
     const [a, b] = [at(dims, i), at(other.dims, i)]
     if (a === b || b === 1) return a
     if (a === 1) return b
-    if (a !== -1 && b !== -1) {
-      const want = `dims that broadcast with [${dims.join(',')}]`
-      throw new PortFault({
-        path: `inputs.${other.name}`,
-        got: `dims [${other.dims.join(',')}]`,
-        want,
-      })
-    }
+    if (a !== -1 && b !== -1) refuseDims(other, `dims that broadcast with ${formatShape(dims)}`)
     return Math.max(a, b)
   })
 }

@@ -53,8 +53,9 @@ function exponentOf(size: number): number {
   return (SCRATCH.getUint16(0) >> 7) - 127
 }
 
-function roundToEven(value: number): number {
+/** Rounds to the nearest whole number, ties to even, as IEEE 754 does. */
+export function roundToEven(value: number): number {
   const floor = Math.floor(value)
   const rest = value - floor
-  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor
+  return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor
 }

@@ -25,7 +25,7 @@ export {
 } from './execution.ts'
 export type { ExecuteOptions, Executor, FindExecutor, ModelTarget } from './executor.ts'
 export { type Elements, fitShape, nestedElements, oneElement } from './fit-shape.ts'
-export { fromHalf, NUMBER_READERS, toBrain, toHalf } from './half.ts'
+export { fromHalf, NUMBER_READERS, roundToEven, toBrain, toHalf } from './half.ts'
 export { inputRefusal } from './input-refusal.ts'
 export { Loan } from './loan.ts'
 export { RESPONSE_WINDOW, ReadyGate } from './ready-gate.ts'

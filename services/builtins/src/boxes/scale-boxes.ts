@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { MAX_RANK } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { FLOATS } from '../datatypes.ts'
-import { type InputReader, PortFault } from '../input-reader.ts'
+import { type InputReader, refuseDims } from '../input-reader.ts'
 
 /** Brings boxes back into the picture that was scaled. */
 export const scaleBoxes = onnxBuiltin({
@@ -18,11 +18,9 @@ export const scaleBoxes = onnxBuiltin({
   },
   outputs: { boxes: 'as `boxes`' },
   signature: (_options, inputs) => {
-    const { datatype, dims } = inputs.take('boxes', { datatypes: FLOATS, rank: [1, MAX_RANK] })
-    if (![-1, 2, 4].includes(dims.at(-1) ?? 0)) {
-      const got = `dims [${dims.join(',')}]`
-      throw new PortFault({ path: 'inputs.boxes', got, want: 'dims that end in 4 or 2' })
-    }
+    const boxes = inputs.take('boxes', { datatypes: FLOATS, rank: [1, MAX_RANK] })
+    const { datatype, dims } = boxes
+    if (![-1, 2, 4].includes(dims.at(-1) ?? 0)) refuseDims(boxes, 'dims that end in 4 or 2')
     takePair(inputs, 'scale')
     if (inputs.has('pad')) takePair(inputs, 'pad')
     inputs.takeOptional('size', { datatypes: ['INT32', 'INT64'], rank: 1, last: [2] })
@@ -61,11 +59,6 @@ export const scaleBoxes = onnxBuiltin({
 })
 
 function takePair(inputs: InputReader, name: string): void {
-  const { dims } = inputs.take(name, { datatypes: FLOATS, rank: 1 })
-  if ([-1, 1, 2].includes(dims[0] ?? 0)) return
-  throw new PortFault({
-    path: `inputs.${name}`,
-    got: `dims [${dims.join(',')}]`,
-    want: '[2] or [1]',
-  })
+  const pair = inputs.take(name, { datatypes: FLOATS, rank: 1 })
+  if (![-1, 1, 2].includes(pair.dims[0] ?? 0)) refuseDims(pair, '[2] or [1]')
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { FLOATS, onFloats } from '../datatypes.ts'
+import { keyOption } from '../key-option.ts'
 
 const OPERATORS = {
   abs: 'Abs',
@@ -22,22 +23,7 @@ export const apply = onnxBuiltin({
   name: 'apply',
   summary: 'Computes a function of each element.',
   options: z.strictObject({
-    function: z
-      .enum([
-        'abs',
-        'negative',
-        'sqrt',
-        'exp',
-        'log',
-        'sin',
-        'cos',
-        'tanh',
-        'floor',
-        'ceil',
-        'round',
-        'sign',
-      ])
-      .describe('Function; `round` takes ties to even'),
+    function: keyOption(OPERATORS, 'Function; `round` takes ties to even'),
   }),
   inputs: { input: 'FP16, FP32 or FP64, of any dims' },
   outputs: { output: 'as `input`' },

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { FLOATS } from '../datatypes.ts'
 import { refuseOption } from '../input-reader.ts'
-import { operandValues, takeOperands, widened } from '../operands.ts'
+import { keyOption } from '../key-option.ts'
+import { operandValues, takeOperands } from '../operands.ts'
 
 const OPERATORS = {
   add: 'Add',
@@ -19,9 +20,7 @@ export const arithmetic = onnxBuiltin({
   name: 'arithmetic',
   summary: 'Computes with each element and a number, or with the elements of two tensors.',
   options: z.strictObject({
-    op: z
-      .enum(['add', 'subtract', 'multiply', 'divide', 'power', 'maximum', 'minimum'])
-      .describe('Operation; `divide` and `power` are for floats'),
+    op: keyOption(OPERATORS, 'Operation; `divide` and `power` are for floats'),
     value: z.number().optional().describe('Second operand; default: the input `other`'),
   }),
   inputs: {
@@ -39,7 +38,7 @@ export const arithmetic = onnxBuiltin({
   build: ({ op, value }, graph) => {
     const { datatype } = graph.port('input')
     const output = graph.op(OPERATORS[op], operandValues(graph, value))
-    graph.output('output', widened(datatype) === datatype ? output : graph.cast(output, datatype))
+    graph.output('output', graph.cast(output, datatype))
   },
   arithmetic: [
     {

@@ -1,7 +1,7 @@
 import type { Datatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
-import { INTEGERS, isFloat, NUMBERS } from '../datatypes.ts'
+import { INTEGERS, isFloat, NUMBERS, rangeOf } from '../datatypes.ts'
 import { refuseOption } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
 
@@ -40,7 +40,7 @@ export const cast = onnxBuiltin({
   },
   arithmetic: [
     {
-      case: 'between integers, between floats, from and to BOOL',
+      case: 'between integers, between floats, an integer to a float, from and to BOOL',
       equals: '`ndarray.astype`',
       tolerance: 'none',
     },
@@ -77,7 +77,7 @@ interface Narrowing {
 function toRange(graph: OnnxGraph, { input, from, to, rounding }: Narrowing): Value {
   const float = from === 'FP64' ? 'FP64' : 'FP32'
   const value = graph.cast(input, float)
-  const [least, most] = rangeOf(to, float)
+  const [least, most] = exactRange(to, float)
   const rounded = rounding === 'nearest' ? graph.op('Round', [value]) : value
   const bounds = [graph.scalar(float, least), graph.scalar(float, most)]
   const clipped = graph.op('Clip', [rounded, ...bounds])
@@ -85,12 +85,9 @@ function toRange(graph: OnnxGraph, { input, from, to, rounding }: Narrowing): Va
 }
 
 /** The integers that a float of so many bits has exactly and that are in the range. */
-function rangeOf(to: Datatype, float: 'FP32' | 'FP64'): readonly [number, number] {
-  const bits = Number(/\d+$/.exec(to)?.[0])
-  const isSigned = to.startsWith('INT')
-  const most = 2 ** (isSigned ? bits - 1 : bits)
+function exactRange(to: Datatype, float: 'FP32' | 'FP64'): readonly [number, number] {
+  const [least, greatest] = rangeOf(to)
+  const bits = Math.log2(greatest + 1)
   const precision = float === 'FP32' ? 24 : 53
-  const magnitude = Math.log2(most)
-  const step = magnitude > precision ? 2 ** (magnitude - precision) : 1
-  return [isSigned ? -most : 0, most - step]
+  return [least, 2 ** bits - 2 ** Math.max(bits - precision, 0)]
 }

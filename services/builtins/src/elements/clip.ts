@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
-import { FLOATS, onFloats } from '../datatypes.ts'
+import { FLOATS } from '../datatypes.ts'
 import { refuseOption } from '../input-reader.ts'
 import { checkConstant } from '../operands.ts'
 
@@ -19,8 +19,8 @@ export const clip = onnxBuiltin({
   signature: ({ min, max }, inputs) => {
     const { datatype, dims } = inputs.take('input', { datatypes: CLIPPED })
     if (min === undefined && max === undefined) refuseOption('min', 'nothing', 'min, max or both')
-    if (min !== undefined) checkConstant('min', min, datatype)
-    if (max !== undefined) checkConstant('max', max, datatype)
+    checkConstant('min', min, datatype)
+    checkConstant('max', max, datatype)
     if (min !== undefined && max !== undefined && min > max) {
       refuseOption('min', `${min}`, `at most the option max, ${max}`)
     }
@@ -28,12 +28,10 @@ export const clip = onnxBuiltin({
   },
   build: ({ min, max }, graph) => {
     const { datatype } = graph.port('input')
-    const input = graph.input('input')
-    const isHalf = datatype === 'FP16'
-    const type = isHalf ? 'FP32' : datatype
+    const type = datatype === 'FP16' ? 'FP32' : datatype
     const bound = (value?: number): string => (value === undefined ? '' : graph.scalar(type, value))
-    const compute = (value: string): string => graph.op('Clip', [value, bound(min), bound(max)])
-    graph.output('output', isHalf ? onFloats(graph, input, datatype, compute) : compute(input))
+    const input = graph.cast(graph.input('input'), type)
+    graph.output('output', graph.cast(graph.op('Clip', [input, bound(min), bound(max)]), datatype))
   },
   arithmetic: [
     { case: 'all but FP16', equals: '`numpy.clip(x, min, max)`', tolerance: 'none' },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { NUMBERS } from '../datatypes.ts'
+import { keyOption } from '../key-option.ts'
 import { operandValues, takeOperands } from '../operands.ts'
 
 const OPERATORS = {
@@ -18,9 +19,7 @@ export const compare = onnxBuiltin({
   name: 'compare',
   summary: 'Compares each element with a number, or the elements of two tensors.',
   options: z.strictObject({
-    op: z
-      .enum(['equal', 'notEqual', 'less', 'lessEqual', 'greater', 'greaterEqual'])
-      .describe('Comparison of `input` with the second operand'),
+    op: keyOption(OPERATORS, 'Comparison of `input` with the second operand'),
     value: z.number().optional().describe('Second operand; default: the input `other`'),
   }),
   inputs: {

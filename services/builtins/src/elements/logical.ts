@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { refuseOption } from '../input-reader.ts'
+import { keyOption } from '../key-option.ts'
 import { broadcast } from '../operands.ts'
 
 const OPERATORS = { and: 'And', or: 'Or', xor: 'Xor', not: 'Not' } as const
@@ -10,7 +11,7 @@ export const logical = onnxBuiltin({
   name: 'logical',
   summary: 'Combines the truth values of two tensors, or negates those of one.',
   options: z.strictObject({
-    op: z.enum(['and', 'or', 'xor', 'not']).describe('Operation; `not` has no `other`'),
+    op: keyOption(OPERATORS, 'Operation; `not` has no `other`'),
   }),
   inputs: { input: 'BOOL, of any dims', other: 'BOOL, the second operand' },
   outputs: { output: 'BOOL, the dims of both broadcast against each other' },
@@ -22,14 +23,9 @@ export const logical = onnxBuiltin({
     return [{ name: 'output', datatype, dims: output }]
   },
   build: ({ op }, graph) => {
-    const operands = op === 'not' ? ['input'] : ['input', 'other']
-    graph.output(
-      'output',
-      graph.op(
-        OPERATORS[op],
-        operands.map((name) => graph.input(name)),
-      ),
-    )
+    const names = op === 'not' ? ['input'] : ['input', 'other']
+    const operands = names.map((name) => graph.input(name))
+    graph.output('output', graph.op(OPERATORS[op], operands))
   },
   arithmetic: [{ case: 'all', equals: '`numpy.logical_and(x, y)` and so on', tolerance: 'none' }],
 })

@@ -28,7 +28,7 @@ export const threshold = onnxBuiltin({
       refuseOption('maxValue', `${maxValue} with type ${type}`, 'none, or the type binary')
     }
     checkConstant('threshold', bound, datatype)
-    checkConstant('maxValue', maxValue ?? 1, datatype)
+    checkConstant('maxValue', maxValue, datatype)
     return [{ name: 'output', datatype, dims }]
   },
   build: ({ threshold: bound, type, maxValue = 1 }, graph) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { NUMBERS } from '../datatypes.ts'
-import { broadcast, inputAs, takeOperands, widened } from '../operands.ts'
+import { broadcast, operandValues, takeOperands } from '../operands.ts'
 
 const CHOSEN = NUMBERS.filter((datatype) => datatype !== 'UINT64')
 
@@ -29,11 +29,9 @@ export const where = onnxBuiltin({
   },
   build: ({ value }, graph) => {
     const { datatype } = graph.port('input')
-    const type = widened(datatype, ['UINT8'])
-    const other = value === undefined ? inputAs(graph, 'other', type) : graph.scalar(type, value)
-    const operands = [graph.input('condition'), inputAs(graph, 'input', type), other]
-    const output = graph.op('Where', operands)
-    graph.output('output', type === datatype ? output : graph.cast(output, datatype))
+    const operands = operandValues(graph, value, ['UINT8'])
+    const output = graph.op('Where', [graph.input('condition'), ...operands])
+    graph.output('output', graph.cast(output, datatype))
   },
   arithmetic: [{ case: 'all', equals: '`numpy.where(condition, x, y)`', tolerance: 'none' }],
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { MOST } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseOption } from '../input-reader.ts'
 import { IMAGE, MAX_SIDE, withSides } from './image-dims.ts'
 import { openPictures, outputPictures } from './pixels.ts'
 
@@ -25,7 +25,7 @@ export const centerCrop = onnxBuiltin({
       ['height', height, along],
     ] as const) {
       if (extent === -1 || size <= extent) continue
-      throw new PortFault({ path, got: `${size}`, want: `at most ${extent}, as the input has` })
+      refuseOption(path, `${size}`, `at most ${extent}, as the input has`)
     }
     return [{ name: 'image', datatype, dims: withSides(dims, [height, width]) }]
   },

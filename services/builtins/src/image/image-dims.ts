@@ -1,6 +1,6 @@
 import type { Datatype } from '@tutti/tensor'
 import { MAX_RANK } from '../axes.ts'
-import { type InputDemands, type InputReader, PortFault } from '../input-reader.ts'
+import { type InputDemands, type InputReader, refuseDims } from '../input-reader.ts'
 import type { Port } from '../ports.ts'
 
 /** Demands on a picture, or a stack of pictures: its last three dimensions are height, width and channels. */
@@ -14,8 +14,7 @@ export const MAX_SIDE = 16_384
 export function takePictures(inputs: InputReader, name: string): Port {
   const port = inputs.take(name, { ...IMAGE, datatypes: PIXELS })
   if (!port.dims.slice(-3, -1).includes(0)) return port
-  const got = `dims [${port.dims.join(',')}]`
-  throw new PortFault({ path: `inputs.${name}`, got, want: 'a height and a width of at least 1' })
+  return refuseDims(port, 'a height and a width of at least 1')
 }
 
 /** Moves the last of the last three dimensions before the other two. */

@@ -66,7 +66,7 @@ export const normalise = onnxBuiltin({
     value = by('Mul', value, [scale], 1)
     value = by('Sub', value, mean, 0)
     value = by('Div', value, std, 1)
-    graph.output('image', datatype === 'FP32' ? value : graph.cast(value, datatype))
+    graph.output('image', graph.cast(value, datatype))
   },
   arithmetic: [
     {

@@ -1,8 +1,6 @@
-import type { Shape } from '@tutti/tensor'
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
-import { refuseOption } from '../input-reader.ts'
-import { checkConstant, widened } from '../operands.ts'
+import { checkPad, padValues } from '../operands.ts'
 import { MAX_SIDE, takePictures, withSides } from './image-dims.ts'
 import { openPictures, outputPictures } from './pixels.ts'
 import { toXY } from './target-size.ts'
@@ -35,34 +33,23 @@ export const padToMultiple = onnxBuiltin({
   },
   signature: ({ multipleOf, mode, value }, inputs) => {
     const { datatype, dims } = takePictures(inputs, 'image')
-    if (value !== undefined && mode !== 'constant') {
-      refuseOption('value', `${value} with mode ${mode}`, 'none, or the mode constant')
-    }
-    if (value !== undefined) checkConstant('value', value, datatype)
+    checkPad({ mode, value }, datatype)
     const full = (extent = -1): number =>
       extent === -1 ? -1 : Math.ceil(extent / multipleOf) * multipleOf
     const sides = [full(dims.at(-3)), full(dims.at(-2))] as const
     return [
       { name: 'image', datatype, dims: withSides(dims, sides) },
-      { name: 'box', datatype: 'FP32', dims: [4] satisfies Shape },
+      { name: 'box', datatype: 'FP32', dims: [4] },
     ]
   },
-  build: ({ multipleOf, center, mode, value = 0 }, graph) => {
+  build: ({ multipleOf, center, mode, value }, graph) => {
     const { value: pictures, sides, datatype } = openPictures(graph, 'image')
     const height = graph.cast(sides, 'INT64')
     const rest = graph.op('Mod', [graph.op('Neg', [height]), graph.list(multipleOf)])
     const before = center ? graph.op('Div', [rest, graph.list(2)]) : graph.list(0, 0)
     const pads = graph.op('Concat', [before, graph.op('Sub', [rest, before])], { axis: 0 })
-    const type = widened(datatype, ['UINT8'])
-    const fill = mode === 'constant' ? graph.scalar(type, value) : ''
-    const wide = type === datatype ? pictures : graph.cast(pictures, type)
-    const padded = graph.op('Pad', [wide, pads, fill, graph.list(1, 2)], { mode })
-    outputPictures(
-      graph,
-      'image',
-      'image',
-      type === datatype ? padded : graph.cast(padded, datatype),
-    )
+    const padded = padValues(graph, pictures, { datatype, pads, axes: [1, 2], mode, value })
+    outputPictures(graph, 'image', 'image', padded)
     const corners = [before, graph.op('Add', [before, height])].map((corner) => toXY(graph, corner))
     graph.output('box', graph.cast(graph.op('Concat', corners, { axis: 0 }), 'FP32'))
   },

@@ -1,4 +1,4 @@
-import type { Shape } from '@tutti/tensor'
+import { roundToEven, type Shape } from '@tutti/tensor'
 import { z } from 'zod'
 import { refuseOption } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
@@ -96,13 +96,6 @@ function referenceOf(o: SizeOptions, [height, width]: readonly [number, number])
   if (o.height) return height
   if (o.width) return width
   return o.shortSide ? Math.min(height, width) : Math.max(height, width)
-}
-
-/** Rounds to the nearest whole number, ties to even, as the runtime does. */
-export function roundToEven(value: number): number {
-  const floor = Math.floor(value)
-  const rest = value - floor
-  return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor
 }
 
 /** Computes height and width of the output, INT64 [2], as `targetSides` does. @param sides - FP64 [2]. */

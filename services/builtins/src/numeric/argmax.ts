@@ -1,8 +1,7 @@
-import { formatShape } from '@tutti/tensor'
 import { z } from 'zod'
 import { axisOption, toAxis } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseDims } from '../input-reader.ts'
 import { keptDims, reduceOptions } from './reduced-dims.ts'
 
 const COMPARABLE = ['FP16', 'FP32', 'FP64', 'UINT8', 'INT8', 'INT32', 'INT64'] as const
@@ -18,12 +17,10 @@ export const argmax = onnxBuiltin({
   inputs: { input: 'FP16, FP32, FP64, UINT8, INT8, INT32 or INT64, of any dims' },
   outputs: { output: 'INT64, the dims of `input` without `axis`; [1] if none is left' },
   signature: ({ axis, keepDims }, inputs) => {
-    const { dims } = inputs.take('input', { datatypes: COMPARABLE })
+    const input = inputs.take('input', { datatypes: COMPARABLE })
+    const { dims } = input
     const at = toAxis('axis', axis, dims.length)
-    if (dims[at] === 0) {
-      const got = `dims ${formatShape(dims)}`
-      throw new PortFault({ path: 'inputs.input', got, want: 'an element along the axis' })
-    }
+    if (dims[at] === 0) refuseDims(input, 'an element along the axis')
     return [{ name: 'output', datatype: 'INT64', dims: keptDims(dims, [at], keepDims) }]
   },
   build: ({ axis, keepDims }, graph) => {

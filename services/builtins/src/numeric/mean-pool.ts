@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { MAX_RANK } from '../axes.ts'
+import { commonExtent, MAX_RANK } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { FLOATS, INTEGERS, onFloats } from '../datatypes.ts'
-import { commonExtent } from '../shape/joined-inputs.ts'
 
 /** The least sum of a mask, as sentence-transformers has it, so that no row is divided by 0. */
 const LEAST = 1e-9
@@ -19,16 +18,12 @@ export const meanPool = onnxBuiltin({
   },
   outputs: { embedding: 'as `embeddings`, [..., D]; zeros where the mask names no token' },
   signature: (_options, inputs) => {
-    const { datatype, dims, ...port } = inputs.take('embeddings', {
-      datatypes: ['FP16', 'FP32'],
-      rank: [2, MAX_RANK],
-    })
-    const mask = inputs.take('mask', {
-      datatypes: [...FLOATS, ...INTEGERS, 'BOOL'],
-      rank: dims.length - 1,
-    })
-    const tokens = { ...port, datatype, dims: dims.slice(0, -1) }
-    tokens.dims.forEach((_, i) => commonExtent([tokens, mask], i))
+    const demands = { datatypes: ['FP16', 'FP32'], rank: [2, MAX_RANK] } as const
+    const embeddings = inputs.take('embeddings', demands)
+    const { datatype, dims } = embeddings
+    const masks = [...FLOATS, ...INTEGERS, 'BOOL'] as const
+    const mask = inputs.take('mask', { datatypes: masks, rank: dims.length - 1 })
+    mask.dims.forEach((_, i) => commonExtent([embeddings, mask], i))
     return [{ name: 'embedding', datatype, dims: dims.toSpliced(-2, 1) }]
   },
   valueOfNothing: () => 0,

@@ -1,9 +1,9 @@
-import { formatShape, type Shape } from '@tutti/tensor'
 import { z } from 'zod'
 import { axisOption, MAX_RANK, toAxis } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { FLOATS, onFloats } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseDims } from '../input-reader.ts'
+import { keyOption } from '../key-option.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
 import { keptDims, reduceOptions } from './reduced-dims.ts'
 
@@ -19,7 +19,7 @@ export const reduce = onnxBuiltin({
   name: 'reduce',
   summary: 'Computes the sum, the mean, the greatest or the least element along dimensions.',
   options: z.strictObject({
-    op: z.enum(['sum', 'mean', 'max', 'min']).describe('Function of the elements'),
+    op: keyOption(OPERATORS, 'Function of the elements'),
     axes: z
       .array(axisOption('Dimension'))
       .min(1)
@@ -32,12 +32,12 @@ export const reduce = onnxBuiltin({
   outputs: { output: 'the datatype of `input`, its dims without `axes`; [1] if none is left' },
   signature: ({ op, axes, keepDims }, inputs) => {
     const datatypes = op === 'mean' ? FLOATS : ([...FLOATS, 'INT32', 'INT64'] as const)
-    const { datatype, dims } = inputs.take('input', { datatypes })
+    const input = inputs.take('input', { datatypes })
+    const { datatype, dims } = input
     const reduced = axesOf(axes, dims.length)
     const output = keptDims(dims, reduced, keepDims)
-    if ((op === 'max' || op === 'min') && reduced.some((axis) => dims[axis] === 0)) {
-      checkSome(dims, output, op)
-    }
+    const isOfNone = reduced.some((axis) => dims[axis] === 0) && !output.includes(0)
+    if (isOfNone && (op === 'max' || op === 'min')) refuseDims(input, `elements for the ${op}`)
     return [{ name: 'output', datatype, dims: output }]
   },
   // The mean is 0 / 0, as in NumPy.
@@ -78,13 +78,6 @@ function onIntegers(graph: OnnxGraph, compute: (value: Value) => Value): Value {
   return datatype === 'INT32'
     ? graph.cast(compute(graph.cast(input, 'INT64')), 'INT32')
     : compute(input)
-}
-
-/** @throws PortFault for an output with elements, each of which would be the greatest or least of none. */
-function checkSome(dims: Shape, output: Shape, op: 'max' | 'min'): void {
-  if (output.includes(0)) return
-  const got = `dims ${formatShape(dims)}`
-  throw new PortFault({ path: 'inputs.input', got, want: `elements for the ${op}` })
 }
 
 /** @throws PortFault */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { axisOption, toAxis, withExtent } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { onFloats } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseOption } from '../input-reader.ts'
 
 const SORTABLE = ['FP16', 'FP32', 'FP64', 'INT32', 'INT64'] as const
 const MAX_K = 2 ** 20
@@ -25,9 +25,7 @@ export const topK = onnxBuiltin({
     const { datatype, dims } = inputs.take('input', { datatypes: SORTABLE })
     const at = toAxis('axis', axis, dims.length)
     const extent = dims[at] ?? -1
-    if (extent !== -1 && k > extent) {
-      throw new PortFault({ path: 'k', got: `${k}`, want: `at most ${extent}, the extent` })
-    }
+    if (extent !== -1 && k > extent) refuseOption('k', `${k}`, `at most ${extent}, the extent`)
     const found = withExtent(dims, at, k)
     return [
       { name: 'values', datatype, dims: found },

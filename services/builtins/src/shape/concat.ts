@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { axisOption, toAxis } from '../axes.ts'
+import { axisOption, commonExtent, toAxis } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
-import { commonExtent, joinedValues, takeJoined } from './joined-inputs.ts'
+import { joinedValues, takeJoined } from './joined-inputs.ts'
 
 /** Joins tensors along a dimension that they have. */
 export const concat = onnxBuiltin({

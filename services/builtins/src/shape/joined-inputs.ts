@@ -1,6 +1,5 @@
 import { MOST } from '../datatypes.ts'
-import type { InputReader } from '../input-reader.ts'
-import { PortFault } from '../input-reader.ts'
+import { type InputReader, refuseOption } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
 import type { Port } from '../ports.ts'
 
@@ -14,10 +13,8 @@ export function takeJoined(inputs: InputReader): readonly [Port, ...Port[]] {
   const ports: [Port, ...Port[]] = [first]
   while (inputs.has(`input${ports.length}`)) {
     const name = `input${ports.length}`
-    if (ports.length === MAX_JOINED) {
-      const want = `at most ${MAX_JOINED} inputs`
-      throw new PortFault({ path: `inputs.${name}`, got: 'a tensor', want })
-    }
+    if (ports.length === MAX_JOINED)
+      refuseOption(`inputs.${name}`, 'a tensor', `at most ${MAX_JOINED} inputs`)
     ports.push(inputs.take(name, { datatypes, rank }))
   }
   return ports
@@ -27,19 +24,4 @@ export function joinedValues(graph: OnnxGraph): readonly Value[] {
   const values: Value[] = []
   while (graph.has(`input${values.length}`)) values.push(graph.input(`input${values.length}`))
   return values
-}
-
-/** The extent that all ports have at a place; -1 if none is known. @throws PortFault if they differ. */
-export function commonExtent(ports: readonly Port[], at: number): number {
-  let common = -1
-  for (const { name, dims } of ports) {
-    const extent = dims[at] ?? -1
-    if (extent === -1 || extent === common) continue
-    if (common !== -1) {
-      const got = `dims [${dims.join(',')}]`
-      throw new PortFault({ path: `inputs.${name}`, got, want: `extent ${common} at axis ${at}` })
-    }
-    common = extent
-  }
-  return common
 }

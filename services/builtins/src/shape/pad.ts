@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { MAX_RANK } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { NUMBERS } from '../datatypes.ts'
-import { PortFault, refuseOption } from '../input-reader.ts'
-import { checkConstant, inputAs, widened } from '../operands.ts'
+import { refuseOption } from '../input-reader.ts'
+import { checkPad, padValues } from '../operands.ts'
 
 const MAX_WIDTH = 2 ** 20
 const width = z.int().min(0).max(MAX_WIDTH)
@@ -32,28 +32,23 @@ export const pad = onnxBuiltin({
     if (widths.length > dims.length) {
       refuseOption('widths', `${widths.length} pairs`, `at most ${dims.length}`)
     }
-    if (value !== undefined && mode !== 'constant') {
-      refuseOption('value', `${value} with mode ${mode}`, 'none, or the mode constant')
-    }
-    if (value !== undefined) checkConstant('value', value, datatype)
+    checkPad({ mode, value }, datatype)
     const first = dims.length - widths.length
     return [
       {
         name: 'output',
         datatype,
-        dims: dims.map((extent, i) => padded(extent, widths[i - first], mode)),
+        dims: dims.map((extent, i) => paddedExtent(extent, widths[i - first], mode)),
       },
     ]
   },
-  build: ({ widths, mode, value = 0 }, graph) => {
+  build: ({ widths, mode, value }, graph) => {
     const { datatype, dims } = graph.port('input')
     const axes = widths.map((_, i) => dims.length - widths.length + i)
-    const pads = [...widths.map(([before = 0]) => before), ...widths.map(([, after = 0]) => after)]
-    const type = widened(datatype, ['UINT8', 'INT8', 'UINT32'])
-    const fill = mode === 'constant' ? graph.scalar(type, value) : ''
-    const inputs = [inputAs(graph, 'input', type), graph.list(...pads), fill, graph.list(...axes)]
-    const output = graph.op('Pad', inputs, { mode })
-    graph.output('output', type === datatype ? output : graph.cast(output, datatype))
+    const sides = [0, 1].flatMap((side) => widths.map((both) => both[side] ?? 0))
+    const pads = graph.list(...sides)
+    const padded = padValues(graph, graph.input('input'), { datatype, pads, axes, mode, value })
+    graph.output('output', padded)
   },
   arithmetic: [
     {
@@ -65,19 +60,19 @@ export const pad = onnxBuiltin({
   ],
 })
 
-function padded(extent: number, widths: Shape | undefined, mode: string): number {
+function paddedExtent(extent: number, widths: Shape | undefined, mode: string): number {
   const [before = 0, after = 0] = widths ?? []
   if (extent === -1) return -1
+  const got = `[${before},${after}]`
   if (mode === 'reflect' && Math.max(before, after) > Math.max(0, extent - 1)) {
-    const want = `at most ${Math.max(0, extent - 1)} for a mirror image of ${extent}`
-    throw new PortFault({ path: 'widths', got: `[${before},${after}]`, want })
+    refuseOption(
+      'widths',
+      got,
+      `at most ${Math.max(0, extent - 1)} for a mirror image of ${extent}`,
+    )
   }
   if (mode === 'edge' && extent === 0 && before + after > 0) {
-    throw new PortFault({
-      path: 'widths',
-      got: `[${before},${after}]`,
-      want: '[0,0] at an extent of 0, which has no edge',
-    })
+    refuseOption('widths', got, '[0,0] at an extent of 0, which has no edge')
   }
   return extent + before + after
 }

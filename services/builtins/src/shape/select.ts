@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { axisOption, toAxis, withExtent } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { MOST } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseDims } from '../input-reader.ts'
 
 /** Keeps elements by a mask. */
 export const select = onnxBuiltin({
@@ -20,8 +20,7 @@ export const select = onnxBuiltin({
     const mask = inputs.take('mask', { datatypes: ['BOOL'], rank: 1 })
     const [extent, length] = [dims[at] ?? -1, mask.dims[0] ?? -1]
     if (extent !== -1 && length !== -1 && extent !== length) {
-      const want = `dims [${extent}], as the input has at axis ${axis}`
-      throw new PortFault({ path: 'inputs.mask', got: `dims [${length}]`, want })
+      refuseDims(mask, `dims [${extent}], as the input has at axis ${axis}`)
     }
     return [{ name: 'output', datatype, dims: withExtent(dims, at, -1) }]
   },

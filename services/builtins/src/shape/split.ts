@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { axisOption, toAxis, withExtent } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { MOST } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseOption } from '../input-reader.ts'
 import { MAX_JOINED } from './joined-inputs.ts'
 
 /** Cuts a tensor into parts. */
@@ -26,7 +26,7 @@ export const split = onnxBuiltin({
     const extent = dims[at] ?? -1
     if (extent !== -1 && extent !== sum) {
       const got = `[${sizes.join(',')}], which are ${sum}`
-      throw new PortFault({ path: 'sizes', got, want: `${extent}, the extent at the axis` })
+      refuseOption('sizes', got, `${extent}, the extent at the axis`)
     }
     return sizes.map((size, i) => {
       return { name: `output${i}`, datatype, dims: withExtent(dims, at, size) }

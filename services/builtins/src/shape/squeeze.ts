@@ -1,8 +1,9 @@
+import { formatShape } from '@tutti/tensor'
 import { z } from 'zod'
 import { axisOption, toAxis } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { MOST } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseOption } from '../input-reader.ts'
 
 /** Drops a dimension of extent 1. */
 export const squeeze = onnxBuiltin({
@@ -16,8 +17,7 @@ export const squeeze = onnxBuiltin({
     const at = toAxis('axis', axis, dims.length)
     const extent = dims[at] ?? 1
     if (extent !== -1 && extent !== 1) {
-      const got = `${axis} of dims [${dims.join(',')}]`
-      throw new PortFault({ path: 'axis', got, want: 'a dimension of extent 1' })
+      refuseOption('axis', `${axis} of dims ${formatShape(dims)}`, 'a dimension of extent 1')
     }
     return [{ name: 'output', datatype, dims: dims.toSpliced(at, 1) }]
   },

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { axisOption, MAX_RANK, toAxis } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { MOST } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseDims } from '../input-reader.ts'
 
 /** Picks elements by their places. */
 export const take = onnxBuiltin({
@@ -20,10 +20,7 @@ export const take = onnxBuiltin({
     const indices = inputs.take('indices', { datatypes: ['INT32', 'INT64'] })
     const at = toAxis('axis', axis, dims.length)
     const taken = dims.toSpliced(at, 1, ...indices.dims)
-    if (taken.length > MAX_RANK) {
-      const got = `dims [${indices.dims.join(',')}]`
-      throw new PortFault({ path: 'inputs.indices', got, want: `an output of ${MAX_RANK} dims` })
-    }
+    if (taken.length > MAX_RANK) refuseDims(indices, `an output of at most ${MAX_RANK} dimensions`)
     return [{ name: 'output', datatype, dims: taken }]
   },
   build: ({ axis }, graph) => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { axisOption, MAX_RANK, toAxis } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
 import { MOST } from '../datatypes.ts'
-import { PortFault } from '../input-reader.ts'
+import { refuseOption } from '../input-reader.ts'
 
 /** Reorders dimensions. */
 export const transpose = onnxBuiltin({
@@ -36,6 +36,5 @@ function orderOf(axes: readonly number[] | undefined, rank: number): number[] {
   if (axes === undefined) return reversed
   const order = axes.map((axis, i) => toAxis(`axes[${i}]`, axis, rank))
   if (order.length === rank && new Set(order).size === rank) return order
-  const want = `each of the ${rank} dimensions once`
-  throw new PortFault({ path: 'axes', got: JSON.stringify(axes), want })
+  return refuseOption('axes', JSON.stringify(axes), `each of the ${rank} dimensions once`)
 }

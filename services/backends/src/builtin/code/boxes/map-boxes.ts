@@ -1,3 +1,4 @@
+import { roundToEven } from '@tutti/tensor'
 import { minAreaRectangle } from './min-area-rectangle.ts'
 import { offsetPolygon } from './offset-polygon.ts'
 import { measurePolygon, type Points, pointAt } from './polygon.ts'
@@ -97,7 +98,7 @@ function toPicture(
     const [from, to] =
       i % 2 === 0 ? [o.map.width, o.picture.width] : [o.map.height, o.picture.height]
     const exact = Math.fround(Math.fround(value / from) * to)
-    return Math.min(Math.max(roundEven(exact), 0), to - 1)
+    return Math.min(Math.max(roundToEven(exact), 0), to - 1)
   })
   const ordered = orderBySides(scaled)
   const [[ax, ay], [bx, by], [dx, dy]] = [
@@ -109,14 +110,6 @@ function toPicture(
     (side) => Math.trunc(side) <= MIN_SIDE,
   )
   return isSmall ? undefined : ordered
-}
-
-/** Rounds as IEEE does: halves to even numbers. */
-function roundEven(value: number): number {
-  const low = Math.floor(value)
-  const rest = value - low
-  if (rest !== 0.5) return rest < 0.5 ? low : low + 1
-  return low % 2 === 0 ? low : low + 1
 }
 
 /** Sorts boxes by their first corner: from the top, and from the left where the tops are close. */

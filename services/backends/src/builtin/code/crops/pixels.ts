@@ -1,4 +1,4 @@
-import { type Datatype, fromHalf, type TensorValue, toHalf } from '@tutti/tensor'
+import { type Datatype, fromHalf, roundToEven, type TensorValue, toHalf } from '@tutti/tensor'
 import { floatsOf } from '../code-inputs.ts'
 
 /** Pixels of a tensor, viewed where they are aligned and else copied; those of FP16 become FP32. */
@@ -49,8 +49,5 @@ export function pixelWriter(datatype: Datatype, count: number): PixelWriter {
 }
 
 function toUint16(value: number): number {
-  const floor = Math.floor(value)
-  const rest = value - floor
-  const isUp = rest > 0.5 || (rest === 0.5 && floor % 2 === 1)
-  return Math.min(Math.max(isUp ? floor + 1 : floor, 0), 65_535)
+  return Math.min(Math.max(roundToEven(value), 0), 65_535)
 }
