@@ -1,3 +1,4 @@
+export { MAX_CLASS_SCORES } from './boxes/nms.ts'
 export { buildModel, builtinOf, type ConfiguredBuiltin } from './builtin-of.ts'
 export {
   BUILTINS,

@@ -236,9 +236,50 @@ await t.test('of equal scores the first box comes first, and is kept', async (t)
   const run = await openBuiltins(t)
   const boxes = numberTensor('boxes', 'FP32', [3, 4], [0, 0, 9, 9, 1, 0, 9, 9, 50, 50, 60, 60])
   const scores = numberTensor('scores', 'FP32', [3], [0.5, 0.5, 0.5])
-  const outputs = await run(t, { name: 'nms' }, [boxes, scores])
-  const indices = outputs.find(({ name }) => name === 'indices')
-  t.same(indices && numbersOf(indices), [0, 2])
+  const classes = numberTensor('classes', 'INT64', [3], [7, 7, -2])
+  const table = numberTensor('scores', 'FP32', [3, 2], [0, 0.5, 0, 0.5, 0.5, 0])
+  for (const [options, inputs] of [
+    [{}, [boxes, scores]],
+    [{}, [boxes, scores, classes]],
+    [{ scoreThreshold: -3.402823e38 }, [boxes, scores, classes]],
+    [{}, [boxes, table]],
+    [{ multiLabel: true }, [boxes, table]],
+  ] as const) {
+    const outputs = await run(t, { name: 'nms', ...options }, inputs)
+    const indices = outputs.find(({ name }) => name === 'indices')
+    t.same(indices && numbersOf(indices), [0, 2], JSON.stringify(options))
+  }
+})
+
+await t.test('scores for more classes than there is memory for are refused', async (t) => {
+  const run = await openBuiltins(t)
+  const count = 20_000
+  const none = (name: string, shape: readonly number[]): NamedTensor =>
+    numberTensor(
+      name,
+      'FP32',
+      shape,
+      Array.from({ length: count * (shape[1] ?? 1) }, () => 0),
+    )
+  const classes = numberTensor(
+    'classes',
+    'INT32',
+    [count],
+    Array.from({ length: count }, (_, i) => i),
+  )
+  const inputs = [none('boxes', [count, 4]), none('scores', [count]), classes]
+  await t.rejects(run(t, { name: 'nms' }, inputs), {
+    reason: 'INVALID_REQUEST',
+    message: 'input "classes": more than 13421 classes of 20000 boxes, want fewer',
+  })
+  const [boxes] = await run(t, { name: 'nms', classAware: false }, inputs)
+  t.same(boxes?.shape, [0, 4], 'all boxes are of one class then')
+  await t.rejects(
+    run(t, { name: 'nms' }, [none('boxes', [count, 4]), none('scores', [count, 0])]),
+    {
+      message: /"inputs.scores","got":"dims \[20000,0\]","want":"at least one class"/,
+    },
+  )
 })
 
 await t.test('inputs that no dims can tell are errors of the request', async (t) => {
@@ -254,8 +295,7 @@ await t.test('inputs that no dims can tell are errors of the request', async (t)
   const open = { image: [-1, -1, -1], boxes: [-1, 4] }
   await t.rejects(run(t, crop, [image, boxes], open), {
     reason: 'SHAPE_MISMATCH',
-    message:
-      'built-in cropBoxes, inputs.boxes: got dims [3,4], want at most the 2 boxes of the option maxBoxes',
+    message: 'built-in cropBoxes, inputs.boxes: got dims [3,4], want at most 2 boxes (maxBoxes)',
   })
   const center = { name: 'centerCrop', width: 2, height: 2 }
   await t.rejects(run(t, center, [image], open), {

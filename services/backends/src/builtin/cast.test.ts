@@ -80,6 +80,42 @@ await t.test(
   },
 )
 
+await t.test(
+  'a number that the datatype does not have is refused, or rounded to one',
+  async (t) => {
+    const run = await openBuiltins(t)
+    const half = numberTensor('input', 'FP16', [3], [0.1, 0, Number.NaN])
+    const image = numberTensor('image', 'FP16', [1, 2, 1], [1, 2])
+    const bytes = numberTensor('image', 'UINT8', [1, 2, 1], [1, 2])
+    const boxes = numberTensor('boxes', 'FP32', [0, 4], [])
+    const crop = { name: 'cropBoxes', width: 1, height: 1, fit: 'pad' }
+    const box = { name: 'letterbox', width: 9, height: 9 }
+    for (const [given, inputs, path, got, want] of [
+      [{ name: 'compare', op: 'less' }, [half], 'value', 65_536, 'a number that FP16 has'],
+      [{ name: 'padToMultiple', multipleOf: 8 }, [image], 'value', -1e5, 'a number that FP16 has'],
+      [box, [image], 'fill', 65_535, 'a number that FP16 has'],
+      [box, [bytes], 'fill', 0.5, 'a whole number for UINT8'],
+      [crop, [image, boxes], 'fill', 65_535, 'a number that FP16 has'],
+      [crop, [bytes, boxes], 'fill', 256, 'a number that UINT8 has'],
+      [
+        { name: 'clip' },
+        [{ ...half, datatype: 'FP32', shape: [0] }],
+        'max',
+        1e39,
+        'a number that FP32 has',
+      ],
+    ] as const) {
+      await t.rejects(
+        run(t, { ...given, [path]: got }, inputs),
+        new Refused([{ path, got: String(got), want }]),
+        given.name,
+      )
+    }
+    const [isEqual] = await run(t, { name: 'compare', op: 'equal', value: 0.1 }, [half])
+    t.same([...(isEqual?.data ?? [])], [1, 0, 0], '0.1 is that of the datatype')
+  },
+)
+
 await t.test('a cast to BF16 keeps 8 bits, and comes back as it was', async (t) => {
   const run = await openBuiltins(t)
   const input = numberTensor('input', 'FP32', [4], [1, -2.5, 3.140625, 2 ** 100])

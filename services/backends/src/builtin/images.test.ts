@@ -5,7 +5,7 @@ import { compareWithNumpy, type NumpyCase } from '../testing/compare-with-numpy.
 import { type Dice, numpyName, python } from '../testing/dice.ts'
 import { startNumpy } from '../testing/numpy-reference.ts'
 import { TEST_PYTHON, WITHOUT_PYTHON } from '../testing/python-model.ts'
-import type { Tolerance } from '../testing/random-tensors.ts'
+import { numberTensor, type Tolerance } from '../testing/random-tensors.ts'
 
 /** A picture, or a stack of some, none of them too. */
 const imageShape = (dice: Dice, channels = dice.pick(1, 3, 4)): number[] => {
@@ -256,6 +256,36 @@ await t.test(
         compareWithNumpy(t, { run, numpy }, name.replace(/,.*/, ''), draw, 36),
       )
     }
+  },
+)
+
+await t.test(
+  'pictures that take too much memory while they are computed are refused',
+  async (t) => {
+    const run = await openBuiltins(t)
+    const row = {
+      ...numberTensor('image', 'UINT8', [1, 6000, 3], []),
+      data: new Uint8Array(18_000),
+    }
+    const open = { image: [-1, -1, -1] }
+    for (const [options, bytes] of [
+      [{ shortSide: 224 }, 3_612_672_000],
+      [{ shortSide: 224, method: 'area' }, 7_225_344_000],
+      [{ shortSide: 224, method: 'bicubic' }, 14_450_688_000],
+      [{ width: 1, height: 16_384, method: 'bicubic' }, 4_718_592_000],
+    ] as const) {
+      await t.rejects(run(t, { name: 'resize', ...options }, [row], open), {
+        reason: 'SHAPE_MISMATCH',
+        message: `built-in resize, inputs.image: got dims [1,6000,3], want pictures that take at most 1073741824 bytes for ${'method' in options ? options.method : 'bilinear'}, and not ${bytes}`,
+      })
+    }
+    const [bytes] = await run(t, { name: 'resize', shortSide: 20, antialias: true }, [row], open)
+    t.same(bytes?.shape, [20, 120_000, 3])
+    const many = { ...row, shape: [2 ** 14, 2 ** 14, 0], data: new Uint8Array() }
+    await t.rejects(run(t, { name: 'rotate', degrees: 90 }, [many], open), {
+      message:
+        'built-in rotate, inputs.image: got dims [16384,16384,0], want at most 134217728 pixels',
+    })
   },
 )
 

@@ -1,31 +1,18 @@
 import { z } from 'zod'
+import { commonExtent } from '../axes.ts'
 import { onnxBuiltin } from '../builtin.ts'
-import { type InputReader, PortFault, refuseOption } from '../input-reader.ts'
+import { type InputReader, refuseDims, refuseOption } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
 import type { Port } from '../ports.ts'
 import { boxFormat, convertBoxFormat } from './box-formats.ts'
+import { suppressionOptions } from './suppression-options.ts'
 
-const MAX_OUTPUTS = 2 ** 16
-/** The least float, for boxes of other classes: below each threshold. */
-const LEAST = -3.4e38
+/** Most scores of each box for each class that occurs. */
+export const MAX_CLASS_SCORES = 2 ** 28
 const BOXES = ['FP16', 'FP32'] as const
 
 const options = z.strictObject({
-  scoreThreshold: z.number().default(0.25).describe('Boxes up to this score are left out'),
-  iouThreshold: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.45)
-    .describe(
-      'Of two boxes whose intersection over union is greater, the one of the lower score is left out',
-    ),
-  maxOutputs: z
-    .int()
-    .min(1)
-    .max(MAX_OUTPUTS)
-    .default(300)
-    .describe('Most boxes of the output: those of the highest scores'),
+  ...suppressionOptions,
   classAware: z
     .boolean()
     .optional()
@@ -58,7 +45,7 @@ export const nms = onnxBuiltin({
   inputs: {
     boxes: 'FP16 or FP32, [N, 4]',
     scores: 'FP16 or FP32, [N], or [N, C] for C classes',
-    classes: 'INT32 or INT64, [N]: classes of scores [N]; not there: all boxes are of class 0',
+    classes: `INT32 or INT64, [N]: classes of scores [N], up to ${MAX_CLASS_SCORES} / N different ones; not there: all boxes are of class 0`,
   },
   outputs: {
     boxes: 'FP32, [M, 4]: corners x1, y1, x2, y2, by falling score',
@@ -70,7 +57,7 @@ export const nms = onnxBuiltin({
   signature: (o, inputs) => {
     const boxes = inputs.take('boxes', { datatypes: BOXES, rank: 2, last: [4] })
     const scores = inputs.take('scores', { datatypes: BOXES, rank: [1, 2] })
-    checkRows(boxes, scores)
+    commonExtent([boxes, scores], 0)
     checkClasses(o, scores, inputs)
     const rows = o.padded ? o.maxOutputs : -1
     return [
@@ -82,23 +69,23 @@ export const nms = onnxBuiltin({
     ]
   },
   build: (o, graph) => {
-    const found = candidatesOf(graph, o)
-    const boxes = graph.op('Gather', [cornersOf(graph, o), found.rows], { axis: 0 })
-    const isAware = o.classAware ?? (graph.has('classes') || graph.port('scores').dims.length === 2)
-    const kept = suppress(graph, o, { ...found, boxes, isAware })
-    const count = graph.op('Shape', [kept])
-    const rows = (value: Value): Value => graph.op('Gather', [value, kept], { axis: 0 })
+    const boxes = cornersOf(graph, o)
+    const list = isMultiLabel(graph, o) ? allScores(graph) : bestScores(graph)
+    const places = byScore(graph, o, list.scores, suppress(graph, o, boxes, list))
+    const count = graph.op('Shape', [places])
+    const rows = list.rowsOf(places)
+    const pick = (value: Value, at: Value): Value => graph.op('Gather', [value, at], { axis: 0 })
     const outputs = [
-      ['boxes', boxes, graph.scalar('FP32', 0)],
-      ['scores', found.scores, graph.scalar('FP32', 0)],
-      ['classes', found.classes, graph.scalar('INT64', -1)],
-      ['indices', found.rows, graph.scalar('INT64', -1)],
+      ['boxes', pick(boxes, rows), graph.scalar('FP32', 0)],
+      ['scores', pick(list.scores, places), graph.scalar('FP32', 0)],
+      ['classes', list.classesOf(places), graph.scalar('INT64', -1)],
+      ['indices', rows, graph.scalar('INT64', -1)],
     ] as const
     const missing = graph.op('Sub', [graph.list(o.maxOutputs), count])
     const pads = graph.op('Concat', [graph.list(0), missing], { axis: 0 })
     for (const [name, value, fill] of outputs) {
-      const padded = () => graph.op('Pad', [rows(value), pads, fill, graph.list(0)])
-      graph.output(name, o.padded ? padded() : rows(value))
+      const padded = () => graph.op('Pad', [value, pads, fill, graph.list(0)])
+      graph.output(name, o.padded ? padded() : value)
     }
     graph.output('count', count)
   },
@@ -112,23 +99,15 @@ export const nms = onnxBuiltin({
   ],
 })
 
-/** @throws PortFault if boxes and scores are not of the same number. */
-function checkRows(boxes: Port, { name, dims }: Port): void {
-  const [wanted = -1, got = -1] = [boxes.dims[0], dims[0]]
-  if (wanted === -1 || got === -1 || wanted === got) return
-  const want = `${wanted} rows, as boxes has`
-  throw new PortFault({ path: `inputs.${name}`, got: `dims [${dims.join(',')}]`, want })
-}
-
 /** @throws PortFault for options about classes where there are none. */
 function checkClasses(o: NmsOptions, scores: Port, inputs: InputReader): void {
   const isTable = scores.dims.length === 2
+  if (scores.dims[1] === 0) refuseDims(scores, 'at least one class')
   if (isTable && inputs.has('classes')) {
-    const want = 'none, as scores [N, C] say the classes'
-    throw new PortFault({ path: 'inputs.classes', got: 'a tensor', want })
+    refuseOption('inputs.classes', 'a tensor', 'none, as scores [N, C] say the classes')
   }
   const classes = inputs.takeOptional('classes', { datatypes: ['INT32', 'INT64'], rank: 1 })
-  if (classes !== undefined) checkRows(scores, classes)
+  if (classes !== undefined) commonExtent([scores, classes], 0)
   if (o.multiLabel !== undefined && !isTable) {
     refuseOption('multiLabel', `${o.multiLabel} with scores [N]`, 'none, or scores [N, C]')
   }
@@ -143,66 +122,102 @@ function cornersOf(graph: OnnxGraph, o: NmsOptions): Value {
   return convertBoxFormat(graph, boxes, { from: o.boxFormat, to: 'xyxy', half })
 }
 
-/** Boxes over the threshold, [K] each: rows of the input, scores and classes. */
-interface Candidates {
-  readonly rows: Value
+/** Scores in one list, in which a box has one place, or one for each class. */
+interface Scored {
+  /** FP32 [L]. */
   readonly scores: Value
-  readonly classes: Value
+  /** Rows of the input by places, INT64. */
+  rowsOf(places: Value): Value
+  classesOf(places: Value): Value
 }
 
-function candidatesOf(graph: OnnxGraph, { scoreThreshold, multiLabel }: NmsOptions): Candidates {
-  const threshold = graph.scalar('FP32', scoreThreshold)
-  const scores = graph.cast(graph.input('scores'), 'FP32')
-  const isTable = graph.port('scores').dims.length === 2
-  const over = (value: Value): Value =>
-    graph.op('NonZero', [graph.op('Greater', [value, threshold])])
-  if (isTable && multiLabel === true) {
-    const places = over(scores)
-    const [rows = '', classes = ''] = graph.ops('Split', 2, [places], { axis: 0, num_outputs: 2 })
-    const found = graph.op('GatherND', [scores, graph.op('Transpose', [places])])
-    const flat = (value: Value): Value => graph.op('Squeeze', [value, graph.list(0)])
-    return { rows: flat(rows), scores: found, classes: flat(classes) }
+/** Each box has one place. */
+const rowsOf = (places: Value): Value => places
+
+function bestScores(graph: OnnxGraph): Scored {
+  const input = graph.cast(graph.input('scores'), 'FP32')
+  const pick = (classes: Value) => (places: Value) =>
+    graph.op('Gather', [classes, places], { axis: 0 })
+  if (graph.port('scores').dims.length === 2) {
+    const classes = graph.op('ArgMax', [input], { axis: 1, keepdims: 0 })
+    const scores = graph.op('ReduceMax', [input, graph.list(1)], { keepdims: 0 })
+    return { scores, rowsOf, classesOf: pick(classes) }
   }
-  const last = graph.list(1)
-  const best = isTable ? graph.op('ReduceMax', [scores, last], { keepdims: 0 }) : scores
-  const rows = graph.op('Squeeze', [over(best), graph.list(0)])
-  const pick = (value: Value): Value => graph.op('Gather', [value, rows], { axis: 0 })
-  const classes = isTable
-    ? pick(graph.op('ArgMax', [scores], { axis: 1, keepdims: 0 }))
-    : graph.has('classes')
-      ? pick(graph.cast(graph.input('classes'), 'INT64'))
-      : graph.op('Mul', [rows, graph.scalar('INT64', 0)])
-  return { rows, scores: pick(best), classes }
+  const zeros = (places: Value): Value => graph.op('Mul', [places, graph.scalar('INT64', 0)])
+  const isGiven = graph.has('classes')
+  const classesOf = isGiven ? pick(graph.cast(graph.input('classes'), 'INT64')) : zeros
+  return { scores: input, rowsOf, classesOf }
 }
 
-/** @returns the places of the kept candidates, by falling score. */
+function allScores(graph: OnnxGraph): Scored {
+  const count = classCount(graph)
+  return {
+    scores: graph.op('Reshape', [graph.cast(graph.input('scores'), 'FP32'), graph.list(-1)]),
+    rowsOf: (places) => graph.op('Div', [places, count]),
+    classesOf: (places) => graph.op('Mod', [places, count]),
+  }
+}
+
+/** C of scores [N, C], INT64 [1]. */
+function classCount(graph: OnnxGraph): Value {
+  return graph.op('Slice', [
+    graph.op('Shape', [graph.input('scores')]),
+    graph.list(1),
+    graph.list(2),
+  ])
+}
+
+/** Finds the places of the boxes that are kept. Those of several classes, which do not suppress each other, are rows of scores. */
 function suppress(
   graph: OnnxGraph,
   o: NmsOptions,
-  {
-    boxes,
-    scores,
-    classes,
-    isAware,
-  }: Candidates & { readonly boxes: Value; readonly isAware: boolean },
+  boxes: Value,
+  { scores, ...list }: Scored,
 ): Value {
-  const [first, second] = [graph.list(0), graph.list(0, 1)]
-  const each = isAware
-    ? graph.op('Unsqueeze', [scoresByClass(graph, scores, classes), first])
-    : graph.op('Unsqueeze', [scores, second])
+  const isAware = o.classAware ?? (graph.has('classes') || graph.port('scores').dims.length === 2)
+  if (isAware && isMultiLabel(graph, o)) {
+    const table = graph.op('Transpose', [graph.cast(graph.input('scores'), 'FP32')])
+    const [classes, rows] = select(graph, o, boxes, table)
+    return graph.op('Add', [graph.op('Mul', [rows, classCount(graph)]), classes])
+  }
+  const isOver = graph.op('Greater', [scores, graph.scalar('FP32', o.scoreThreshold)])
+  const places = graph.op('Squeeze', [graph.op('NonZero', [isOver]), graph.list(0)])
+  const pick = (value: Value, at: Value): Value => graph.op('Gather', [value, at], { axis: 0 })
+  const own = pick(scores, places)
+  const rows = isAware
+    ? scoresByClass(graph, own, list.classesOf(places))
+    : graph.op('Unsqueeze', [own, graph.list(0)])
+  const [, found] = select(graph, o, pick(boxes, list.rowsOf(places)), rows)
+  return pick(places, found)
+}
+
+/** @param scores - [G, B] of B boxes, those of each row by themselves. @returns rows and boxes, INT64 [S] each. */
+function select(
+  graph: OnnxGraph,
+  o: NmsOptions,
+  boxes: Value,
+  scores: Value,
+): readonly [rows: Value, boxes: Value] {
+  const first = graph.list(0)
   const selected = graph.op('NonMaxSuppression', [
     graph.op('Unsqueeze', [boxes, first]),
-    each,
+    graph.op('Unsqueeze', [scores, first]),
     graph.list(o.maxOutputs),
     graph.constant('FP32', [o.iouThreshold]),
     graph.constant('FP32', [o.scoreThreshold]),
   ])
-  // A row is batch, class and box.
-  const places = graph.op('Gather', [selected, graph.scalar('INT64', 2)], { axis: 1 })
-  const found = graph.op('Gather', [scores, places], { axis: 0 })
+  const column = (i: number): Value =>
+    graph.op('Gather', [selected, graph.scalar('INT64', i)], { axis: 1 })
+  return [column(1), column(2)]
+}
+
+/** Orders places by falling score, the first of equal ones first, and cuts them to the most that are wanted. */
+function byScore(graph: OnnxGraph, o: NmsOptions, scores: Value, places: Value): Value {
+  const [sorted = ''] = graph.ops('Unique', 1, [places])
+  const found = graph.op('Gather', [scores, sorted], { axis: 0 })
   const most = graph.op('Min', [graph.op('Shape', [found]), graph.list(o.maxOutputs)])
   const [, order = ''] = graph.ops('TopK', 2, [found, most], { axis: 0 })
-  return graph.op('Gather', [places, order], { axis: 0 })
+  return graph.op('Gather', [sorted, order], { axis: 0 })
 }
 
 /** A row of scores for each class that occurs, [G, K], in which boxes of other classes are below each threshold. */
@@ -210,5 +225,9 @@ function scoresByClass(graph: OnnxGraph, scores: Value, classes: Value): Value {
   const [unique = ''] = graph.ops('Unique', 1, [classes])
   const column = graph.op('Unsqueeze', [unique, graph.list(1)])
   const isOf = graph.op('Equal', [column, classes])
-  return graph.op('Where', [isOf, scores, graph.scalar('FP32', LEAST)])
+  return graph.op('Where', [isOf, scores, graph.scalar('FP32', -Infinity)])
+}
+
+function isMultiLabel(graph: OnnxGraph, { multiLabel }: NmsOptions): boolean {
+  return multiLabel === true && graph.port('scores').dims.length === 2
 }

@@ -1,7 +1,10 @@
 import { z } from 'zod'
+import { checkCount, commonExtent } from '../axes.ts'
 import { codeBuiltin } from '../builtin.ts'
+import { suppressionOptions } from './suppression-options.ts'
 
-const MAX_OUTPUTS = 2 ** 16
+/** Most boxes of a request, each of which takes some hundred bytes. */
+const MAX_BOXES = 2 ** 20
 
 /** Keeps the best of rotated boxes that overlap. */
 export const rotatedNms = codeBuiltin({
@@ -9,25 +12,13 @@ export const rotatedNms = codeBuiltin({
   summary:
     'Keeps the rotated box of the highest score where several overlap, such as lines of text.',
   options: z.strictObject({
-    scoreThreshold: z.number().default(0.25).describe('Boxes up to this score are left out'),
-    iouThreshold: z
-      .number()
-      .min(0)
-      .max(1)
-      .default(0.45)
-      .describe(
-        'Of two boxes whose intersection over union is greater, or of which one lies within the other, the one of the lower score is left out',
-      ),
-    maxOutputs: z
-      .int()
-      .min(1)
-      .max(MAX_OUTPUTS)
-      .default(300)
-      .describe('Most boxes of the output: those of the highest scores'),
+    ...suppressionOptions,
+    iouThreshold: suppressionOptions.iouThreshold.describe(
+      'Of two boxes whose intersection over union is greater, or of which one lies within the other, the one of the lower score is left out',
+    ),
   }),
   inputs: {
-    boxes:
-      'FP32, [N, 5]: middle x and y, width, height, and angle in radians, clockwise on the screen',
+    boxes: `FP32, [N, 5], N up to ${MAX_BOXES}: middle x and y, width, height, and angle in radians, clockwise on the screen`,
     scores: 'FP32, [N]',
   },
   outputs: {
@@ -37,8 +28,9 @@ export const rotatedNms = codeBuiltin({
     indices: 'INT64, [M]: rows of the input',
   },
   signature: (_options, inputs) => {
-    inputs.take('boxes', { datatypes: ['FP32'], rank: 2, last: [5] })
-    inputs.take('scores', { datatypes: ['FP32'], rank: 1 })
+    const boxes = inputs.take('boxes', { datatypes: ['FP32'], rank: 2, last: [5] })
+    checkCount(boxes, MAX_BOXES)
+    commonExtent([boxes, inputs.take('scores', { datatypes: ['FP32'], rank: 1 })], 0)
     return [
       { name: 'boxes', datatype: 'FP32', dims: [-1, 4, 2] },
       { name: 'scores', datatype: 'FP32', dims: [-1] },

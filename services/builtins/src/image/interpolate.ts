@@ -1,9 +1,20 @@
+import { elementCount, type Shape } from '@tutti/tensor'
 import { z } from 'zod'
-import { refuseOption } from '../input-reader.ts'
+import { refuseDims, refuseOption } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
 import type { OnnxAttributes } from '../onnx/write-onnx.ts'
+import { MAX_OUTPUT_BYTES } from '../output-bytes.ts'
+import type { Port } from '../ports.ts'
 import { fromFloats, type Pictures } from './pixels.ts'
 import { nearestPixels, resample } from './resample.ts'
+
+/** Elements that fit into the bound of outputs as FP32, in which pictures are computed. */
+const MOST_FLOATS = MAX_OUTPUT_BYTES / 4
+/** Elements that are made for each of the output. */
+const ELEMENTS = { nearest: 0, bilinear: 1, area: 2, bicubic: 4 } as const
+
+/** Words for the bound of `checkScaled`. */
+export const SCALED_BOUND = `up to ${MOST_FLOATS} elements, half as many with \`area\`, a quarter with \`bicubic\` without \`antialias\``
 
 /** Options of built-ins that scale pictures. */
 export const interpolateOptions = {
@@ -31,6 +42,28 @@ export function checkInterpolation({ method, antialias }: Interpolation): void {
     'antialias',
     `true with method ${method}`,
     'false, or the method bilinear or bicubic',
+  )
+}
+
+/**
+ * Holds what is made on the way against the bound of outputs: a picture of one row can be scaled to gigabytes.
+ *
+ * @param dims - those of the output.
+ * @throws PortFault
+ */
+export function checkScaled(input: Port, dims: Shape, { method, antialias }: Interpolation): void {
+  const isBytes = antialias && input.datatype === 'UINT8'
+  const each = isBytes ? 0.25 : antialias ? 1 : ELEMENTS[method]
+  // One side is scaled after the other, but with bilinear.
+  const second = antialias ? -3 : -2
+  const isAtOnce = method === 'bilinear' && !antialias
+  const between = isAtOnce ? dims : dims.with(second, input.dims.at(second) ?? -1)
+  const elements = Math.max(...[dims, between].map((shape) => elementCount(shape.map(Math.abs))))
+  if (elements * each <= MOST_FLOATS) return
+  const bytes = elements * each * 4
+  refuseDims(
+    input,
+    `pictures that take at most ${MAX_OUTPUT_BYTES} bytes for ${method}, and not ${bytes}`,
   )
 }
 

@@ -1,10 +1,15 @@
-import type { Datatype } from '@tutti/tensor'
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
-import { refuseOption } from '../input-reader.ts'
-import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
+import type { Value } from '../onnx/onnx-graph.ts'
+import { checkConstant, padValues } from '../operands.ts'
 import { MAX_SIDE, takePictures, withSides } from './image-dims.ts'
-import { checkInterpolation, interpolate, interpolateOptions } from './interpolate.ts'
+import {
+  checkInterpolation,
+  checkScaled,
+  interpolate,
+  interpolateOptions,
+  SCALED_BOUND,
+} from './interpolate.ts'
 import { openPictures, outputPictures } from './pixels.ts'
 import { toXY } from './target-size.ts'
 
@@ -29,20 +34,20 @@ export const letterbox = onnxBuiltin({
   }),
   inputs: { image: 'UINT8, UINT16, FP16 or FP32, [..., H, W, C]' },
   outputs: {
-    image: 'as `image`, [..., height, width, C]',
+    image: `as \`image\`, [..., height, width, C]: ${SCALED_BOUND}`,
     scale: 'FP32, [2]: factor of both sides, for `scaleBoxes`',
     pad: 'FP32, [2]: pixels left of the picture and above it',
     size: 'INT64, [2]: height and width of the input',
   },
   signature: (o, inputs) => {
     checkInterpolation(o)
-    const { datatype, dims } = takePictures(inputs, 'image')
-    const isWhole = datatype.startsWith('UINT')
-    if (isWhole && (!Number.isInteger(o.fill) || (datatype === 'UINT8' && o.fill > 255))) {
-      refuseOption('fill', `${o.fill}`, `a value that ${datatype} has`)
-    }
+    const pictures = takePictures(inputs, 'image')
+    const { datatype } = pictures
+    const dims = withSides(pictures.dims, [o.height, o.width])
+    checkScaled(pictures, dims, o)
+    checkConstant('fill', o.fill, datatype)
     return [
-      { name: 'image', datatype, dims: withSides(dims, [o.height, o.width]) },
+      { name: 'image', datatype, dims },
       { name: 'scale', datatype: 'FP32', dims: [2] },
       { name: 'pad', datatype: 'FP32', dims: [2] },
       { name: 'size', datatype: 'INT64', dims: [2] },
@@ -62,8 +67,11 @@ export const letterbox = onnxBuiltin({
     const half = graph.op('Max', [graph.op('Round', [middle]), double(0)])
     const before = o.center ? half : graph.constant('FP64', [0, 0])
     const resized = interpolate(graph, pictures, graph.cast(sides, 'INT64'), o)
-    const image = fillAround(graph, resized, { ...pictures, before, rest, fill: o.fill })
-    outputPictures(graph, 'image', 'image', image)
+    const after = graph.op('Sub', [rest, before])
+    const pads = graph.cast(graph.op('Concat', [before, after], { axis: 0 }), 'INT64')
+    const border = { pads, axes: [1, 2], mode: 'constant', value: o.fill } as const
+    const { datatype } = pictures
+    outputPictures(graph, 'image', 'image', padValues(graph, resized, { datatype, ...border }))
     const one = graph.op('Expand', [scale, graph.list(2)])
     graph.output('scale', graph.cast(one, 'FP32'))
     graph.output('pad', graph.cast(toXY(graph, before), 'FP32'))
@@ -78,27 +86,3 @@ export const letterbox = onnxBuiltin({
     },
   ],
 })
-
-interface Border {
-  readonly datatype: Datatype
-  /** Rows above and columns at the left, FP64 [2]. */
-  readonly before: Value
-  /** Rows and columns that are added, FP64 [2]. */
-  readonly rest: Value
-  readonly fill: number
-}
-
-/** Adds rows and columns around [N, h, w, C]. */
-function fillAround(
-  graph: OnnxGraph,
-  image: Value,
-  { datatype, before, rest, fill }: Border,
-): Value {
-  const after = graph.op('Sub', [rest, before])
-  const pads = graph.cast(graph.op('Concat', [before, after], { axis: 0 }), 'INT64')
-  const isByte = datatype === 'UINT8'
-  const wide = isByte ? image : graph.cast(image, 'FP32')
-  const value = graph.scalar(isByte ? 'UINT8' : 'FP32', fill)
-  const padded = graph.op('Pad', [wide, pads, value, graph.list(1, 2)], { mode: 'constant' })
-  return isByte ? padded : graph.cast(padded, datatype)
-}

@@ -1,7 +1,13 @@
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { takePictures, withSides } from './image-dims.ts'
-import { checkInterpolation, interpolate, interpolateOptions } from './interpolate.ts'
+import {
+  checkInterpolation,
+  checkScaled,
+  interpolate,
+  interpolateOptions,
+  SCALED_BOUND,
+} from './interpolate.ts'
 import { openPictures, outputPictures } from './pixels.ts'
 import { checkSize, sizeOptions, targetSides, targetValue, toXY } from './target-size.ts'
 
@@ -12,16 +18,19 @@ export const resize = onnxBuiltin({
   options: z.strictObject({ ...sizeOptions, ...interpolateOptions }),
   inputs: { image: 'UINT8, UINT16, FP16 or FP32, [..., H, W, C]' },
   outputs: {
-    image: 'as `image`, with the new height and width',
+    image: `as \`image\`, with the new height and width: ${SCALED_BOUND}`,
     scale: 'FP32, [2]: new width by old width, new height by old height, for `scaleBoxes`',
     size: 'INT64, [2]: height and width of the input',
   },
   signature: (o, inputs) => {
     checkSize(o)
     checkInterpolation(o)
-    const { datatype, dims } = takePictures(inputs, 'image')
+    const pictures = takePictures(inputs, 'image')
+    const { datatype } = pictures
+    const dims = withSides(pictures.dims, targetSides(o, pictures.dims))
+    checkScaled(pictures, dims, o)
     return [
-      { name: 'image', datatype, dims: withSides(dims, targetSides(o, dims)) },
+      { name: 'image', datatype, dims },
       { name: 'scale', datatype: 'FP32', dims: [2] },
       { name: 'size', datatype: 'INT64', dims: [2] },
     ]

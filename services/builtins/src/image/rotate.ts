@@ -1,12 +1,15 @@
-import type { Shape } from '@tutti/tensor'
+import { elementCount, formatShape, type Shape } from '@tutti/tensor'
 import { z } from 'zod'
 import { onnxBuiltin } from '../builtin.ts'
 import { MOST } from '../datatypes.ts'
-import { type InputReader, PortFault } from '../input-reader.ts'
+import { type InputReader, refuseDims } from '../input-reader.ts'
 import type { OnnxGraph, Value } from '../onnx/onnx-graph.ts'
+import { MAX_OUTPUT_BYTES } from '../output-bytes.ts'
 import { IMAGE, withSides } from './image-dims.ts'
 import { openPictures, outputPictures } from './pixels.ts'
 
+/** Most pixels, for each of which its place in the picture is computed as INT64. */
+const MAX_PIXELS = MAX_OUTPUT_BYTES / 8
 /** Degrees of a quarter turn. */
 const QUARTER = 90
 
@@ -19,7 +22,7 @@ export const rotate = onnxBuiltin({
     degrees: z.literal([90, 180, 270]).describe('Angle of one turn, against the clock'),
   }),
   inputs: {
-    image: 'any datatype but BF16, [..., H, W, C]',
+    image: `any datatype but BF16, [..., H, W, C], up to ${MAX_PIXELS} pixels`,
     turns:
       'INT32 or INT64, [1] for all pictures, or with `degrees: 180` [...] for each: number of turns; not there: 1',
   },
@@ -27,7 +30,11 @@ export const rotate = onnxBuiltin({
     image: 'as `image`, [..., H, W, C], or [..., W, H, C] after an odd number of quarters',
   },
   signature: ({ degrees }, inputs) => {
-    const { datatype, dims } = inputs.take('image', { ...IMAGE, datatypes: MOST })
+    const image = inputs.take('image', { ...IMAGE, datatypes: MOST })
+    const { datatype, dims } = image
+    if (elementCount(dims.slice(0, -1).map(Math.abs)) > MAX_PIXELS) {
+      refuseDims(image, `at most ${MAX_PIXELS} pixels`)
+    }
     const isHalf = degrees === 180
     const hasTurns = inputs.has('turns')
     if (hasTurns) takeTurns(inputs, isHalf ? dims.slice(0, -3) : [])
@@ -65,13 +72,13 @@ export const rotate = onnxBuiltin({
 
 /** Takes the number of turns: one for all pictures, or one for each. @throws PortFault */
 function takeTurns(inputs: InputReader, each: Shape): void {
-  const { dims } = inputs.take('turns', { datatypes: ['INT32', 'INT64'] })
+  const turns = inputs.take('turns', { datatypes: ['INT32', 'INT64'] })
+  const { dims } = turns
   const fits = (wanted: Shape): boolean =>
     wanted.length === dims.length &&
     wanted.every((extent, i) => extent === -1 || dims[i] === -1 || extent === dims[i])
   if (fits([1]) || (each.length > 0 && fits(each))) return
-  const want = each.length === 0 ? '[1]' : `[1] or [${each.join(',')}]`
-  throw new PortFault({ path: 'inputs.turns', got: `dims [${dims.join(',')}]`, want })
+  refuseDims(turns, each.length === 0 ? '[1]' : `[1] or ${formatShape(each)}`)
 }
 
 /** The quarters by which each picture is turned, 0 to 3: INT64 [1], or [N]. */

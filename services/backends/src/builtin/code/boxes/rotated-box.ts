@@ -6,11 +6,14 @@ export interface RotatedBox {
   readonly height: number
   readonly cos: number
   readonly sin: number
+  /** From the middle to a corner. */
+  readonly reach: number
 }
 
 export function toRotatedBox(numbers: Float32Array): RotatedBox {
   const [x = 0, y = 0, width = 0, height = 0, angle = 0] = numbers
-  return { x, y, width, height, cos: Math.cos(angle), sin: Math.sin(angle) }
+  const reach = Math.hypot(width, height) / 2
+  return { x, y, width, height, cos: Math.cos(angle), sin: Math.sin(angle), reach }
 }
 
 /** Signs of the corners, from the upper left one on, clockwise. */
@@ -35,8 +38,8 @@ const ROUNDING = 1e-6
 
 /** Computes how much of the area of two boxes together both have; 1 if one lies within the other, as in OpenCV. */
 export function overlapOf(one: RotatedBox, other: RotatedBox): number {
-  const reach = Math.hypot(one.width, one.height) + Math.hypot(other.width, other.height)
-  if (2 * Math.hypot(one.x - other.x, one.y - other.y) >= reach) return 0
+  const [dx, dy, reach] = [one.x - other.x, one.y - other.y, one.reach + other.reach]
+  if (dx * dx + dy * dy >= reach * reach) return 0
   const common = areaOf(clip(inFrame(one, cornersOf(other)), one))
   const areas = [one.width * one.height, other.width * other.height] as const
   if (common >= Math.min(...areas) * (1 - ROUNDING)) return 1
