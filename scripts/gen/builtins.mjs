@@ -82,7 +82,7 @@ outputs: [{ name: pixels, from: scaled.image }]
 - **Where they run.** In one process beside the models. As processes, in those that have \`tutti step --builtins\`. On Kubernetes in pods of their own, which a namespace has as long as one
   of its Ensembles needs them; \`builtins\` of the [Router](routers.md#pods-of-built-in-steps) sets their number and resources.
 - **Files.** A step whose options name a file also names the Model in whose directory it is: \`builtin: { name: tokenize, model: encoder }\`. It runs in the replicas of that Model, which
-  have the file beside its version or one folder above. It must be a regular file there, or a link to one. All requests of one client request read the files of one revision.
+  have the file beside its version or one folder above. It must be a regular file there of at most 64 MiB, or a link to one. All requests of one client request read the files of one revision.
 - **A lost replica costs no request.** A built-in keeps nothing, so one whose process or pod is gone runs again at another one, twice at most.
 - **All rules of steps hold**: \`when\`, \`forEach\`, \`loop\`, \`timeout\`, \`retry\`, \`onError\`. \`hedge\` and \`parameters\` are refused: a built-in reads no parameters, and one that is slow is slow everywhere.
 - **In an Ensemble with \`maxBatchSize\`**, a built-in gets whole batches, whose rows are the first dimension, and gives them back so.
@@ -94,7 +94,8 @@ outputs: [{ name: pixels, from: scaled.image }]
 - **NumPy, OpenCV, PIL.** Each built-in says which function it equals, with which tolerance, and where it differs. Tests compare them on random inputs.
 - **Checked again in each request**, where all extents are known. The outputs of one request have at most 1 GiB, texts included; they are counted before they are made. Where texts
   are only moved, those of the inputs count.
-- **A request that nobody waits for ends**, also while it computes. One that would take more memory than its thread may have fails by itself (\`MESSAGE_TOO_LARGE\`).
+- **A request that nobody waits for ends**, also while it computes. A request to one for picture files, crops, boxes of maps, rotated boxes or texts takes at most 30 s; one
+  that would take more memory than its thread may have fails by itself (\`MESSAGE_TOO_LARGE\`).
 - **FP16** is computed as FP32, and rounded in the end. BF16 is only cast.
 
 [Instead of Python](builtins/step-kinds.md) has chains of them for steps that public ensembles write in Python.

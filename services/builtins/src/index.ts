@@ -1,4 +1,5 @@
 export { MAX_CLASS_SCORES } from './boxes/nms.ts'
+export { MAX_PICTURE_SIDE, MAX_RUNS } from './boxes/probability-boxes.ts'
 export { buildModel, builtinOf, type ConfiguredBuiltin } from './builtin-of.ts'
 export {
   BUILTINS,
@@ -12,6 +13,7 @@ export {
   BUILTIN_HOST_VERSION,
   BUILTIN_REVISION,
 } from './host.ts'
+export { MAX_SCANS } from './image/image-decode.ts'
 export { ELEMENT_TYPES, TYPE_NUMBERS } from './onnx/element-types.ts'
 export { ONNX_FIELDS } from './onnx/model-proto.ts'
 export { INPUT_PREFIX } from './onnx/onnx-graph.ts'
@@ -32,4 +34,5 @@ export {
 export type { BuiltinFault, FeedingTensor, Port, Ports } from './ports.ts'
 export { type Signature, signatureOf } from './signature.ts'
 export { MAX_STEP_TEXT, readStepText, toStepText } from './step-text.ts'
+export { MAX_ROW_LENGTH } from './text/detokenize.ts'
 export { BUILTIN_BACKEND, toModelConfig } from './to-model-config.ts'

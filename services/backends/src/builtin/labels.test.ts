@@ -8,6 +8,8 @@ import { createDice, times } from '../testing/dice.ts'
 import { numbersOf, numberTensor, textsOf as readTexts } from '../testing/random-tensors.ts'
 import { bytesTensor } from '../testing/step-kinds/step-kind.ts'
 
+t.setTimeout(120_000)
+
 const textsOf = (tensor: NamedTensor | undefined): string[] =>
   tensor === undefined ? [] : readTexts(tensor)
 const texts = (...elements: readonly (string | Uint8Array)[]): NamedTensor =>
@@ -36,6 +38,30 @@ await t.test('CTC leaves out blanks and repetitions, and scores the letters', as
   t.same(nothing?.shape, [0])
 })
 
+await t.test('steps and scores that do not belong together are refused', async (t) => {
+  const directory = t.testdir({ 'two.txt': 'a\nb\n' })
+  const run = await openBuiltins(t, directory)
+  const given = { name: 'ctcGreedy', file: 'two.txt' }
+  const open = { indexes: [-1, -1], scores: [-1, -1] }
+  await t.rejects(
+    run(t, given, [indexes([2, 3], 0, 1, 2, 0, 1, 2), scores([3, 2], 1, 1, 1, 1, 1, 1)], open),
+    {
+      reason: 'SHAPE_MISMATCH',
+      message: /inputs.scores: got dims \[3,2\], want extent 2 at axis 0/,
+    },
+  )
+  await t.rejects(run(t, given, [indexes([1, 1, 2], 0, 1)], { indexes: [-1, -1, -1] }), {
+    reason: 'SHAPE_MISMATCH',
+    message: /inputs.indexes: got dims \[1,1,2\], want \[N,T\] or \[N,T,1\]/,
+  })
+  await t.rejects(run(t, { ...given, blank: 3 }, [indexes([1, 1], 0)]), {
+    reason: 'MODEL_LOAD_FAILED',
+    message: 'ctcGreedy: blank 3, want at most 2, the number of lines in two.txt',
+  })
+  const [last] = await run(t, { ...given, blank: 2 }, [indexes([1, 3], 0, 2, 1)])
+  t.same(textsOf(last), ['ab'])
+})
+
 await t.test('random steps are decoded as by their definition', async (t) => {
   const run = await openBuiltins(t)
   const dice = createDice()
@@ -58,10 +84,12 @@ await t.test('random steps are decoded as by their definition', async (t) => {
 await t.test('labels come from a list or the lines of a file', async (t) => {
   const directory = t.testdir()
   writeFileSync(join(directory, 'labels.txt'), 'cat\r\ndog\n \nfish\n')
+  writeFileSync(join(directory, 'marked.txt'), '\ufeffcat\r\ndog\r\n \r\nfish')
   writeFileSync(join(directory, 'latin.txt'), Buffer.from([0x61, 0xe4]))
   const run = await openBuiltins(t, directory)
   const listed = { name: 'labelLookup', labels: ['cat', 'dog', ' ', 'fish'] }
-  for (const given of [listed, { name: 'labelLookup', file: 'labels.txt' }]) {
+  const files = ['labels.txt', 'marked.txt'].map((file) => ({ name: 'labelLookup', file }))
+  for (const given of [listed, ...files]) {
     const [labels] = await run(t, given, [indexes([2, 2], 3, 0, 1, 2)])
     t.same(labels?.shape, [2, 2])
     t.same(textsOf(labels), ['fish', 'cat', 'dog', ' '])

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { codeBuiltin } from '../builtin.ts'
 import { MAX_SIDE, PIXELS } from '../image/image-dims.ts'
-import { PortFault, refuseOption } from '../input-reader.ts'
+import { refuseDims, refuseOption } from '../input-reader.ts'
+import { checkConstant } from '../operands.ts'
 
 const MAX_BOXES = 2 ** 20
 const side = z.int().min(1).max(MAX_SIDE)
@@ -59,10 +60,8 @@ export const cropBoxes = codeBuiltin({
     const datatypes = ['FP32', 'FP16', 'INT32', 'INT64'] as const
     const boxes = inputs.take('boxes', { datatypes, rank: 2, last: [4] })
     const count = boxes.dims[0] ?? -1
-    if (count > o.maxBoxes) {
-      const want = `at most the ${o.maxBoxes} boxes of the option maxBoxes`
-      throw new PortFault({ path: 'inputs.boxes', got: `dims [${boxes.dims.join(',')}]`, want })
-    }
+    if (count > o.maxBoxes) refuseDims(boxes, `at most ${o.maxBoxes} boxes (maxBoxes)`)
+    checkConstant('fill', o.fill, datatype)
     const width = o.padTo === 'widest' ? -1 : o.width
     return [
       { name: 'crops', datatype, dims: [count, o.height, width, dims[2] ?? -1] },

@@ -1,8 +1,13 @@
 import { z } from 'zod'
+import { checkCount, commonExtent } from '../axes.ts'
 import { codeBuiltin } from '../builtin.ts'
+import { MAX_SIDE } from '../image/image-dims.ts'
 import { refuseOption } from '../input-reader.ts'
+import { checkConstant } from '../operands.ts'
 
-const side = z.int().min(1).max(16_384)
+/** Most boxes of a request, each of which takes some memory beside its pixels. */
+const MAX_BOXES = 2 ** 18
+const side = z.int().min(1).max(MAX_SIDE)
 
 /** Cuts rotated boxes out of a picture. */
 export const cropRotated = codeBuiltin({
@@ -35,11 +40,13 @@ export const cropRotated = codeBuiltin({
       .min(1)
       .max(2 ** 28)
       .default(2 ** 24)
-      .describe('Most pixels of all boxes together, and of all crops'),
+      .describe(
+        'Most pixels of all boxes together, and of all crops, whose bytes are at most 1 GiB',
+      ),
   }),
   inputs: {
     image: 'UINT8, [H, W, C]',
-    boxes: 'FP32, [N, 4, 2]: x and y of the corners, from the upper left one on clockwise',
+    boxes: `FP32, [N, 4, 2], N up to ${MAX_BOXES}: x and y of the corners, from the upper left one on clockwise`,
     turned: 'BOOL, [N], optional: which crops are turned by 180 degrees',
   },
   outputs: {
@@ -49,13 +56,12 @@ export const cropRotated = codeBuiltin({
   signature: ({ height, minWidth, maxWidth, pad, datatype }, inputs) => {
     if (minWidth > maxWidth)
       refuseOption('minWidth', `${minWidth}`, `at most maxWidth, ${maxWidth}`)
-    if (datatype === 'UINT8' && !Number.isInteger(pad)) {
-      refuseOption('pad', `${pad}`, 'a whole number, since datatype is UINT8')
-    }
+    checkConstant('pad', pad, datatype)
     const { dims } = inputs.take('image', { datatypes: ['UINT8'], rank: 3 })
     const boxes = inputs.take('boxes', { datatypes: ['FP32'], rank: 3, last: [4, 2] })
-    inputs.takeOptional('turned', { datatypes: ['BOOL'], rank: 1 })
-    const [count = -1] = boxes.dims
+    checkCount(boxes, MAX_BOXES)
+    const turned = inputs.takeOptional('turned', { datatypes: ['BOOL'], rank: 1 })
+    const count = commonExtent([boxes, ...(turned ? [turned] : [])], 0)
     return [
       { name: 'crops', datatype, dims: [count, height, -1, dims[2] ?? -1] },
       { name: 'widths', datatype: 'INT64', dims: [count] },

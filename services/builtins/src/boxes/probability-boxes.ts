@@ -1,6 +1,11 @@
 import { z } from 'zod'
 import { codeBuiltin } from '../builtin.ts'
+import { refuseDims } from '../input-reader.ts'
 
+/** Most pieces of rows of a map above the threshold, or up to it: a page of text has some 10,000. Each takes some hundred bytes. */
+export const MAX_RUNS = 2 ** 20
+/** Largest extent of the picture that a map is of. */
+export const MAX_PICTURE_SIDE = 2 ** 24
 const share = z.number().min(0).max(1)
 
 /** Makes boxes of a probability map. */
@@ -33,15 +38,18 @@ export const probabilityBoxes = codeBuiltin({
       .describe('Most regions that are looked at; those at the bottom of the map come first'),
   }),
   inputs: {
-    map: 'FP32, [1, 1, H, W], [1, H, W] or [H, W]: probabilities from 0 to 1',
-    size: 'INT64, [2]: height and width of the picture in whose pixels the boxes are',
+    map: `FP32, [1, 1, H, W], [1, H, W] or [H, W]: probabilities from 0 to 1. More than ${MAX_RUNS} pieces of rows on one side of the threshold are an error`,
+    size: `INT64, [2]: height and width of the picture in whose pixels the boxes are, 1 to ${MAX_PICTURE_SIDE}`,
   },
   outputs: {
     boxes: 'FP32, [N, 4, 2]: x and y of the corners, from the upper left one on clockwise',
     scores: 'FP32, [N]: mean of the probabilities in the box before it grows',
   },
   signature: (_options, inputs) => {
-    inputs.take('map', { datatypes: ['FP32'], rank: [2, 4] })
+    const map = inputs.take('map', { datatypes: ['FP32'], rank: [2, 4] })
+    if (map.dims.slice(0, -2).some((extent) => extent !== 1 && extent !== -1)) {
+      refuseDims(map, 'one map')
+    }
     inputs.take('size', { datatypes: ['INT64'], rank: 1, last: [2] })
     return [
       { name: 'boxes', datatype: 'FP32', dims: [-1, 4, 2] },

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { codeBuiltin } from '../builtin.ts'
 
+/** Most passes over the pixels of a JPEG, of which encoders make about ten: each takes time however few bytes it has. */
+export const MAX_SCANS = 100
+
 /** Decodes pictures. */
 export const imageDecode = codeBuiltin({
   name: 'imageDecode',
@@ -21,7 +24,9 @@ export const imageDecode = codeBuiltin({
       .default(2 ** 25)
       .describe('Most pixels of a picture. Its header is checked before it is decoded'),
   }),
-  inputs: { data: 'BYTES [1] or UINT8 [N]: the bytes of a file' },
+  inputs: {
+    data: `BYTES [1] or UINT8 [N]: the bytes of a file; of a JPEG up to ${MAX_SCANS} scans`,
+  },
   outputs: {
     image: 'UINT8, [H, W, 3], or [H, W, 1] for GRAY',
     size: 'INT64, [2]: height and width of `image`',

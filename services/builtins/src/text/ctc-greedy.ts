@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { commonExtent } from '../axes.ts'
 import { codeBuiltin } from '../builtin.ts'
-import { refuseOption } from '../input-reader.ts'
-import { fileOption, textsOption } from './file-option.ts'
+import { refuseDims, refuseOption } from '../input-reader.ts'
+import { checkOneOf, fileOption, textsOption } from './file-option.ts'
 
 /** Decodes the steps of a CTC network. */
 export const ctcGreedy = codeBuiltin({
@@ -33,9 +34,13 @@ export const ctcGreedy = codeBuiltin({
         `at most ${alphabet.length}, the number of texts in alphabet`,
       )
     }
-    const { dims } = inputs.take('indexes', { datatypes: ['INT32', 'INT64'], rank: [2, 3] })
-    const [count = -1] = dims
+    const indexes = inputs.take('indexes', { datatypes: ['INT32', 'INT64'], rank: [2, 3] })
     const scores = inputs.takeOptional('scores', { datatypes: ['FP32'], rank: [2, 3] })
+    const given = [indexes, ...(scores ? [scores] : [])]
+    const wide = given.find(({ dims }) => ![1, -1].includes(dims[2] ?? 1))
+    if (wide !== undefined) refuseDims(wide, '[N,T] or [N,T,1]')
+    const count = commonExtent(given, 0)
+    commonExtent(given, 1)
     const text = { name: 'text', datatype: 'BYTES', dims: [count] } as const
     return scores === undefined
       ? [text]
@@ -49,14 +54,3 @@ export const ctcGreedy = codeBuiltin({
     },
   ],
 })
-
-/** @throws PortFault unless one of two options is there. */
-export function checkOneOf(
-  name: string,
-  list: readonly string[] | undefined,
-  file: string | undefined,
-): void {
-  if ((list === undefined) === (file === undefined)) {
-    refuseOption(name, list === undefined ? 'neither' : 'both', `either ${name} or file`)
-  }
-}

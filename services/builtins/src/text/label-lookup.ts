@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { codeBuiltin } from '../builtin.ts'
-import { checkOneOf } from './ctc-greedy.ts'
-import { fileOption, textsOption } from './file-option.ts'
+import { checkOneOf, fileOption, textsOption } from './file-option.ts'
 
 /** Looks labels up. */
 export const labelLookup = codeBuiltin({

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { commonExtent } from '../axes.ts'
 import { codeBuiltin } from '../builtin.ts'
 import { refuseOption } from '../input-reader.ts'
 import { fileOption } from './file-option.ts'
@@ -54,9 +55,9 @@ export const tokenize = codeBuiltin({
   signature: ({ datatype, padding, padId }, inputs) => {
     if (padding === 'none' && padId !== undefined)
       refuseOption('padId', `${padId}`, 'none without padding')
-    const { dims } = inputs.take('texts', { datatypes: ['BYTES'], rank: 1 })
-    inputs.takeOptional('pairs', { datatypes: ['BYTES'], rank: 1 })
-    const [count = -1] = dims
+    const texts = inputs.take('texts', { datatypes: ['BYTES'], rank: 1 })
+    const pairs = inputs.takeOptional('pairs', { datatypes: ['BYTES'], rank: 1 })
+    const count = commonExtent([texts, ...(pairs ? [pairs] : [])], 0)
     return ['input_ids', 'attention_mask', 'token_type_ids'].map((name) => {
       return { name, datatype, dims: [count, -1] }
     })

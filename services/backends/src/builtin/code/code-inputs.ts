@@ -1,5 +1,5 @@
 import { bug, ServeError } from '@tutti/errors'
-import type { Shape, TensorValue } from '@tutti/tensor'
+import type { NamedTensor, Shape, TensorValue } from '@tutti/tensor'
 
 /*
  * Tensors of a request have up to hundreds of millions of elements. A list of JavaScript that long ends the process (V8 has no error for it, and
@@ -39,6 +39,17 @@ export function integerText({ datatype, data }: TensorValue, at: number): string
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
   const value = datatype === 'INT32' ? view.getInt32(4 * at, true) : view.getBigInt64(8 * at, true)
   return `${value}`
+}
+
+/** Makes an output: of floats FP32, of whole numbers INT64. @param values - of floats viewed, and not copied. */
+export function outputOf(
+  name: string,
+  shape: Shape,
+  values: Float32Array<ArrayBuffer> | Int32Array,
+): NamedTensor {
+  return values instanceof Float32Array
+    ? { name, datatype: 'FP32', shape, data: new Uint8Array(values.buffer) }
+    : { name, datatype: 'INT64', shape, data: toInt64(values) }
 }
 
 /** Bytes of whole numbers as INT64. */

@@ -1,3 +1,4 @@
+import { MAX_RUNS } from '@tutti/builtins'
 import type { Points } from './polygon.ts'
 
 /** A map of zeros and ones, row after row. */
@@ -46,9 +47,6 @@ export function dilate({ width, height, bits }: BitMap): BitMap {
   }
   return { width, height, bits: out }
 }
-
-/** Most runs of a map: a page of text has some 10,000. Each takes some hundred bytes. */
-export const MAX_RUNS = 2 ** 20
 
 /** Thrown for a map with more than MAX_RUNS runs of zeros or ones. */
 export class TooManyRuns extends Error {}

@@ -1,7 +1,7 @@
 import type { OptionsOf } from '@tutti/builtins'
 import { DATATYPES, NUMBER_READERS, type TensorValue } from '@tutti/tensor'
 import { checkOutputBytes } from '../../output-bound.ts'
-import { inputOf, misfit, toInt64 } from '../code-inputs.ts'
+import { inputOf, misfit, outputOf } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
 import { pixelsOf, pixelWriter } from './pixels.ts'
 import { type PixelMap, scaleBox, toUprightBox, type UprightBox } from './upright-crops.ts'
@@ -24,12 +24,7 @@ export function openCropBoxes(options: Options): OpenedCode {
       const data = cropAll(picture, { boxes, widths, shape, datatype: image.datatype, options })
       return [
         { name: 'crops', datatype: image.datatype, shape, data },
-        {
-          name: 'widths',
-          datatype: 'INT64',
-          shape: [boxes.length],
-          data: toInt64(Int32Array.from(widths)),
-        },
+        outputOf('widths', [boxes.length], Int32Array.from(widths)),
       ]
     },
   }

@@ -1,13 +1,10 @@
 import { MAX_OUTPUT_BYTES, type OptionsOf } from '@tutti/builtins'
 import { DATATYPES } from '@tutti/tensor'
 import { checkOutputBytes } from '../../output-bound.ts'
-import { floatsOf, inputOf, misfit, toInt64 } from '../code-inputs.ts'
+import { floatsOf, inputOf, misfit, outputOf } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
 import { pictureOf } from '../pictures/picture.ts'
 import { type Crops, cropQuadrilaterals } from './crop-quadrilaterals.ts'
-
-/** Most boxes of a request, each of which takes some memory beside its pixels. */
-const MAX_BOXES = 2 ** 18
 
 /** Opens `cropRotated`. */
 export function openCropRotated(options: OptionsOf<'cropRotated'>): OpenedCode {
@@ -17,12 +14,8 @@ export function openCropRotated(options: OptionsOf<'cropRotated'>): OpenedCode {
       const boxes = inputOf(inputs, 'boxes')
       const turned = inputs.get('turned')
       const [count = 0] = boxes.shape
-      if (turned !== undefined && turned.data.byteLength !== count) {
-        throw misfit('turned', `${turned.data.byteLength} values`, `${count}, one for each box`)
-      }
       const picture = pictureOf(image)
       if (picture.data.byteLength === 0 && count > 0) throw misfit('image', 'no pixels', 'some')
-      if (count > MAX_BOXES) throw misfit('boxes', `${count} boxes`, `at most ${MAX_BOXES}`)
       const crops = cropQuadrilaterals(picture, floatsOf(boxes), turned?.data, {
         ...options,
         checkSize: (pixels) => checkSize(pixels, { count, channels: picture.channels, options }),
@@ -32,7 +25,7 @@ export function openCropRotated(options: OptionsOf<'cropRotated'>): OpenedCode {
       const data = joinCrops(crops, { ...options, channels: picture.channels })
       return [
         { name: 'crops', datatype: options.datatype, shape, data },
-        { name: 'widths', datatype: 'INT64', shape: [count], data: toInt64(widths) },
+        outputOf('widths', [count], widths),
       ]
     },
   }

@@ -1,3 +1,4 @@
+import { MAX_SCANS } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import type { Raw, Sharp } from 'sharp'
 import { misfit } from '../code-inputs.ts'
@@ -7,8 +8,6 @@ import { describeBytes, formatOf, PICTURE_FORMATS } from './picture-format.ts'
 
 /** Seconds that libvips may compute for one picture. One of 2^26 pixels takes about one. */
 const MAX_SECONDS = 30
-/** Most passes over the pixels of a JPEG, of which encoders make about ten: each takes time however few bytes it has. */
-const MAX_SCANS = 100
 /** Begin of a pass. Within one these bytes do not occur. */
 const SCAN = Buffer.from([0xff, 0xda])
 /** Shares of the colours in a grey value, as in PIL (ITU-R 601), and a half for rounding, from a fourth channel of 255. */

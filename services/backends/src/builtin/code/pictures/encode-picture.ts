@@ -1,12 +1,10 @@
-import { misfit } from '../code-inputs.ts'
+import { bug } from '@tutti/errors'
 import { inCodecSlot, type OpenSharp, swapped } from './libvips.ts'
 import type { Picture } from './picture.ts'
 import type { PictureFormat } from './picture-format.ts'
 
 /** Seconds that libvips may compute for one picture. */
 const MAX_SECONDS = 30
-/** Most pixels of a side, as the formats have it. */
-const MAX_SIDE = { jpeg: 65_535, png: 2 ** 24, webp: 16_383 } as const
 const QUALITY = { jpeg: 75, webp: 80 } as const
 
 export interface EncodeOptions {
@@ -18,7 +16,7 @@ export interface EncodeOptions {
 /**
  * Encodes a picture of one, three or four channels: grey, colours, colours with alpha. JPEG leaves alpha out.
  *
- * @throws ServeError INVALID_REQUEST for a picture that the format cannot have.
+ * @param picture - of sides that the format can have.
  */
 export async function encodePicture(
   sharp: OpenSharp,
@@ -26,16 +24,8 @@ export async function encodePicture(
   { format, quality, color }: EncodeOptions,
 ): Promise<Uint8Array> {
   const { data, width, height, channels } = picture
-  if (channels !== 1 && channels !== 3 && channels !== 4) {
-    throw misfit('image', `${channels} channels`, '1, 3 or 4')
-  }
-  if (Math.min(width, height) < 1 || Math.max(width, height) > MAX_SIDE[format]) {
-    throw misfit(
-      'image',
-      `${width} x ${height} pixels`,
-      `1 to ${MAX_SIDE[format]} on each side for ${format}`,
-    )
-  }
+  if (channels !== 1 && channels !== 3 && channels !== 4)
+    throw bug(`a picture of ${channels} channels`)
   const raw = { width, height, channels } as const
   return await inCodecSlot(async () => {
     const pixels = sharp(data, { raw, limitInputPixels: false }).timeout({ seconds: MAX_SECONDS })

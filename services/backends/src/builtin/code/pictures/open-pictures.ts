@@ -1,6 +1,6 @@
 import type { OptionsOf } from '@tutti/builtins'
 import { decodeBytesTensor, encodeBytesTensor, type TensorValue } from '@tutti/tensor'
-import { inputOf, misfit } from '../code-inputs.ts'
+import { inputOf, misfit, outputOf } from '../code-inputs.ts'
 import type { OpenedCode } from '../code-step.ts'
 import { decodePicture } from './decode-picture.ts'
 import { encodePicture } from './encode-picture.ts'
@@ -17,10 +17,9 @@ export async function openImageDecode(options: OptionsOf<'imageDecode'>): Promis
         bytesOf(inputOf(inputs, 'data')),
         options,
       )
-      const size = new BigInt64Array([BigInt(height), BigInt(width)])
       return [
         { name: 'image', datatype: 'UINT8', shape: [height, width, channels], data },
-        { name: 'size', datatype: 'INT64', shape: [2], data: new Uint8Array(size.buffer) },
+        outputOf('size', [2], Int32Array.of(height, width)),
       ]
     },
   }

@@ -1,6 +1,7 @@
 import type { OptionsOf } from '@tutti/builtins'
+import { ServeError } from '@tutti/errors'
 import type { TensorValue } from '@tutti/tensor'
-import { floatsOf, inputOf, integersOf, misfit } from '../code-inputs.ts'
+import { floatsOf, inputOf, integersOf, outputOf } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
 import { refuseIndex } from './label-lookup.ts'
 import { readTexts } from './text-lines.ts'
@@ -14,7 +15,11 @@ export async function openCtcGreedy(
   place: CodePlace,
 ): Promise<OpenedCode> {
   const letters = [...(await readTexts(place, { list: alphabet, file }))]
-  letters.splice(blank, 0, new Uint8Array())
+  if (blank > letters.length) {
+    const text = `ctcGreedy: blank ${blank}, want at most ${letters.length}, the number of lines in ${file}`
+    throw new ServeError('MODEL_LOAD_FAILED', text)
+  }
+  letters.splice(blank, 0, NOTHING)
   return {
     run: (inputs) => {
       const indexes = inputOf(inputs, 'indexes')
@@ -22,9 +27,7 @@ export async function openCtcGreedy(
       const { texts, means } = decode(indexes, scores, { letters, blank })
       const shape = [indexes.shape[0] ?? 0]
       const text = { name: 'text', datatype: 'BYTES', shape, data: texts } as const
-      if (means === undefined) return [text]
-      const data = new Uint8Array(means.buffer)
-      return [text, { name: 'score', datatype: 'FP32', shape, data }]
+      return means === undefined ? [text] : [text, outputOf('score', shape, means)]
     },
   }
 }
@@ -44,9 +47,6 @@ function decode(
   const [count = 0, steps = 0] = tensor.shape
   const indexes = integersOf(tensor)
   const values = scores === undefined ? undefined : floatsOf(scores)
-  if (values !== undefined && values.length !== indexes.length) {
-    throw misfit('scores', `${values.length} numbers`, `${indexes.length}, as many as indexes`)
-  }
   const row = { indexes, steps, blank }
   const bytes = countBytes(row, count, (index, at) => {
     return (letters[index] ?? refuseIndex(tensor, at, letters.length)).byteLength

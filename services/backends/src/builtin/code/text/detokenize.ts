@@ -1,12 +1,8 @@
-import type { OptionsOf } from '@tutti/builtins'
+import { MAX_ROW_LENGTH, type OptionsOf } from '@tutti/builtins'
 import { inputOf, integersOf, misfit, rowsOf } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
 import { type OpenedTokenizer, openTokenizer } from './open-tokenizer.ts'
 import { TextWriter } from './text-writer.ts'
-
-/** Most tokens of one text, and most characters of its tokens: it is put together in memory that has no error for too much. */
-const MAX_ROW_TOKENS = 2 ** 20
-const MAX_ROW_LENGTH = 2 ** 24
 
 /** Opens `detokenize`. */
 export async function openDetokenize(
@@ -18,9 +14,6 @@ export async function openDetokenize(
     run: (inputs) => {
       const ids = inputOf(inputs, 'ids')
       const { shape, count, width } = rowsOf(ids)
-      if (width > MAX_ROW_TOKENS) {
-        throw misfit('ids', `texts of ${width} tokens`, `at most ${MAX_ROW_TOKENS} each`)
-      }
       const all = integersOf(ids)
       const texts = new TextWriter('detokenize')
       for (let row = 0; row < count; row += 1) {

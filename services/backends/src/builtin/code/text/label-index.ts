@@ -1,7 +1,7 @@
 import type { OptionsOf } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import { walkBytesTensor } from '@tutti/tensor'
-import { inputOf, misfit, toInt64 } from '../code-inputs.ts'
+import { inputOf, misfit, outputOf } from '../code-inputs.ts'
 import type { CodePlace, OpenedCode } from '../code-step.ts'
 import { readTexts } from './text-lines.ts'
 
@@ -33,7 +33,7 @@ export async function openLabelIndex(
         found[at] = index
         at += 1
       })
-      return [{ name: 'indexes', datatype: 'INT64', shape, data: toInt64(found) }]
+      return [outputOf('indexes', shape, found)]
     },
   }
 }

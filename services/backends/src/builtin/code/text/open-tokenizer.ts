@@ -23,7 +23,7 @@ const TokenizerFile = z.looseObject({
     .looseObject({
       strategy: z.union([z.literal('BatchLongest'), z.looseObject({ Fixed: z.int().min(0) })]),
       direction: Direction,
-      pad_to_multiple_of: z.int().nullable().default(null),
+      pad_to_multiple_of: z.int().min(0).nullable().default(null),
       pad_id: z.int(),
       pad_type_id: z.int(),
     })

@@ -64,7 +64,8 @@ function unreadable(name: string, why: string, cause?: unknown): ServeError {
 }
 
 /**
- * The texts of a list in the options, or of the lines of a file in UTF-8. A newline at the end ends the last line.
+ * The texts of a list in the options, or of the lines of a file in UTF-8, with or without a byte order mark. A newline at the end ends the
+ * last line.
  *
  * @throws ServeError MODEL_LOAD_FAILED
  */
@@ -78,17 +79,11 @@ export async function readTexts(
   if (list !== undefined) return list.map((text) => Buffer.from(text))
   const content = await readPlacedFile(place, file ?? '')
   try {
-    new TextDecoder('utf-8', { fatal: true }).decode(content)
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(content)
+    const lines = text.replace(/\r?\n$/, '').split(/\r?\n/)
+    return lines.map((line) => Buffer.from(line))
   } catch (error) {
-    throw new ServeError(
-      'MODEL_LOAD_FAILED',
-      `file ${file}: got bytes that are no UTF-8, want UTF-8`,
-      { cause: error },
-    )
+    const text = `file ${file}: got bytes that are no UTF-8, want UTF-8`
+    throw new ServeError('MODEL_LOAD_FAILED', text, { cause: error })
   }
-  const lines = content
-    .toString('utf8')
-    .replace(/\r?\n$/, '')
-    .split(/\r?\n/)
-  return lines.map((line) => Buffer.from(line))
 }

@@ -33,10 +33,6 @@ export async function openTokenize(options: Options, place: CodePlace): Promise<
       const texts = inputOf(inputs, 'texts')
       const count = walkBytesTensor(texts.data)
       const pairInput = inputs.get('pairs')
-      const pairCount = pairInput === undefined ? count : walkBytesTensor(pairInput.data)
-      if (pairCount !== count) {
-        throw misfit('pairs', `${pairCount} texts`, `${count}, as many as texts`)
-      }
       const pairs = pairInput === undefined ? undefined : readTexts('pairs', pairInput, options)
       const rows = new TokenRows({ count, padding: rules.padding, datatype: options.datatype })
       for (const text of readTexts('texts', texts, options)) {
