@@ -100,7 +100,7 @@ kept = []
 for g in groups:
     of = np.arange(len(rows)) if g is None else np.nonzero(found == g)[0]
     kept += [of[k] for k in nms(corner[rows[of]], s[of], ${iouThreshold})]
-kept = np.array(sorted(kept, key=lambda k: -s[k]), np.int64)[:${maxOutputs}]
+kept = np.array(sorted(kept, key=lambda k: (-s[k], k)), np.int64)[:${maxOutputs}]
 more = ${padded ? maxOutputs : 0} - len(kept)
 def full(x, fill):
     return np.concatenate([x, np.full((more,) + x.shape[1:], fill, x.dtype)]) if more > 0 else x

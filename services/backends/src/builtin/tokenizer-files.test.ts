@@ -69,11 +69,6 @@ await t.test('inputs and options that do not fit are refused', async (t) => {
       [texts('texts', 'a', 'a b')],
       'input "texts": texts of 2 and of 3 tokens, want the same number of tokens, since padding is none',
     ],
-    [
-      {},
-      [texts('texts', 'a', 'b'), texts('pairs', 'b')],
-      'input "pairs": 1 texts, want 2, as many as texts',
-    ],
   ] as const) {
     const open = { texts: [-1], pairs: [-1] }
     await t.rejects(run(t, { ...step, ...options }, inputs, open), {
@@ -81,6 +76,14 @@ await t.test('inputs and options that do not fit are refused', async (t) => {
       message,
     })
   }
+  await t.rejects(
+    run(t, step, [texts('texts', 'a', 'b'), texts('pairs', 'b')], { texts: [-1], pairs: [-1] }),
+    {
+      reason: 'SHAPE_MISMATCH',
+      message:
+        'built-in tokenize, inputs.pairs: got dims [1], want extent 2 at axis 0, as texts has',
+    },
+  )
   await t.rejects(run(t, { ...step, padding: 'maxLength' }, [texts('texts', 'a')]), {
     reason: 'MODEL_LOAD_FAILED',
     message: /^padding maxLength without maxLength/,

@@ -63,7 +63,7 @@ def best_of_classes(boxes, scores, threshold, bound=0.45):
     for k in range(scores.shape[1]):
         (rows,) = np.nonzero((best > threshold) & (classes == k))
         kept += [rows[i] for i in nms(boxes[rows], best[rows], bound)]
-    return sorted(kept, key=lambda i: -best[i])[:300]
+    return sorted(kept, key=lambda i: (-best[i], i))[:300]
 
 
 def table(boxes, scores, kept, scale, pad, size):
