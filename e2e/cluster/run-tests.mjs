@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path'
 import { toolEnvironment } from '../../scripts/setup/node-24.mjs'
+import { findOcr } from '../../scripts/setup/ocr.mjs'
 import { ensurePython } from '../../scripts/setup/python.mjs'
 import { findReleasePrograms } from '../../scripts/setup/release-programs.mjs'
 import { runTests } from '../../scripts/testing/run-tests.mjs'
@@ -27,8 +28,11 @@ export async function runClusterTests(cluster, filters, { signal } = {}) {
     root,
     files,
     // All of them use the cluster, and share it.
-    provide: async (needs) =>
-      needs.includes('registry') ? { ...env, ...(await findReleasePrograms()) } : env,
+    provide: async (needs) => ({
+      ...env,
+      ...(needs.includes('registry') && (await findReleasePrograms())),
+      ...(needs.includes('ocr') && (await findOcr(root))),
+    }),
     jobs: 1,
     timeoutS: LONGEST_FILE_S,
     signal,

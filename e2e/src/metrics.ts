@@ -1,6 +1,7 @@
 import { restCall } from './rest-call.ts'
 import type { Target } from './serving.ts'
 
+type MetricsTarget = Pick<Target, 'metricsPort'> & { readonly address?: string }
 type Labels = Readonly<Record<string, string>>
 
 interface Sample {
@@ -11,9 +12,9 @@ interface Sample {
 
 export type Scrape = Awaited<ReturnType<typeof scrape>>
 
-/** Reads what the metrics endpoint says now. */
-export async function scrape(target: Target) {
-  const answer = await restCall(target.metricsPort, 'GET', '/metrics')
+/** Reads what the metrics endpoint says now. @param target - of this machine, unless it has an address. */
+export async function scrape({ metricsPort, address }: MetricsTarget) {
+  const answer = await restCall(metricsPort, 'GET', '/metrics', { address })
   const text = answer.body.toString()
   const samples = text.split('\n').flatMap(parseSample)
   return {

@@ -1,6 +1,6 @@
 """Gets the networks of read-text from PyPI: python get_networks.py [FOLDER], by default models, beside this file.
 
-They are those of PaddleOCR (Apache 2.0), in the wheel of rapidocr-onnxruntime, which is not installed.
+They are those of PaddleOCR (Apache 2.0), in the wheel that networks.txt names, which is not installed.
 """
 
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zipfile
 
-WHEEL = "rapidocr-onnxruntime==1.4.4"
+HERE = pathlib.Path(__file__).parent
 NETWORKS = {
     "line_finder": "ch_PP-OCRv4_det_infer",
     "line_direction": "ch_ppocr_mobile_v2.0_cls_infer",
@@ -20,7 +20,8 @@ NETWORKS = {
 def main(folder):
     with tempfile.TemporaryDirectory() as download:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        subprocess.run([*pip, f"--dest={download}", WHEEL], check=True)
+        wanted = ["--require-hashes", f"--requirement={HERE / 'networks.txt'}"]
+        subprocess.run([*pip, f"--dest={download}", *wanted], check=True)
         (file,) = pathlib.Path(download).iterdir()
         with zipfile.ZipFile(file) as wheel:
             for name, network in NETWORKS.items():
@@ -66,4 +67,4 @@ def varint(message, at):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "models"))
+    main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "models"))

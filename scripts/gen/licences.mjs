@@ -18,8 +18,8 @@ const LIBRARIES = /^@img\/sharp-/
 const HEAD = `# Licences of the packages in the images
 
 Made from package-lock.json by \`npm run gen\`, which fails for a licence that is not one of ${[...ALLOWED].toSorted().join(', ')}.
-Tutti itself is under the [Apache licence](../LICENSE). Node and the packages of Debian and PyPI, which images have besides, are in
-the [SBOM](README.md#sbom) of each image, Debian's licences in its folder \`/usr/share/doc\`.
+Tutti itself is under the [Apache licence](../LICENSE). Node, the packages of Debian and PyPI, and the networks of PaddleOCR
+(Apache-2.0, in \`samples\`), which images have besides, are in the [SBOM](README.md#sbom) of each image, Debian's licences in its folder \`/usr/share/doc\`.
 
 Packages \`@img/sharp-*\` may be under ${LIBRARY_LICENCE} as well: libvips and the libraries in it. They are shared libraries, as npm has them, in
 files of their own, which you can replace. Their README lists their licences; their sources are at <https://github.com/lovell/sharp-libvips>.

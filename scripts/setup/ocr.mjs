@@ -16,8 +16,8 @@ import { ensurePython } from './python.mjs'
 export async function findOcr(root) {
   try {
     const python = await ensurePython(join(root, 'scripts', 'ocr-requirements.txt'), ['--no-deps'])
-    const script = join(root, 'examples', 'read-text', 'get_networks.py')
-    return { TUTTI_OCR_PYTHON: python, TUTTI_OCR_NETWORKS: await ensureNetworks(python, script) }
+    const example = join(root, 'examples', 'read-text')
+    return { TUTTI_OCR_PYTHON: python, TUTTI_OCR_NETWORKS: await ensureNetworks(python, example) }
   } catch (error) {
     if (!(error instanceof SetupFailure)) throw error
     // A machine without network tests everything else.
@@ -26,8 +26,13 @@ export async function findOcr(root) {
 }
 
 /** The networks, in a cache folder outside of the checkout. */
-async function ensureNetworks(python, script) {
-  const key = createHash('sha256').update(readFileSync(script)).digest('hex').slice(0, 16)
+async function ensureNetworks(python, example) {
+  const script = join(example, 'get_networks.py')
+  const key = createHash('sha256')
+    .update(readFileSync(script))
+    .update(readFileSync(join(example, 'networks.txt')))
+    .digest('hex')
+    .slice(0, 16)
   const folder = join(cacheFolder(), `ocr-networks-${key}`)
   if (existsSync(folder)) return folder
   await withLock(`${folder}.lock`, async () => {

@@ -6,16 +6,9 @@ import { restInfer, restOutputs } from '../rest-infer.ts'
 import { ROOT, serve } from '../serving.ts'
 import { SPACE } from './adders.ts'
 import { createEdge, exposeByIngress } from './edge.ts'
-import { killContainer } from './kill-container.ts'
-import {
-  apply,
-  clusterClient,
-  createNamespace,
-  getObject,
-  kubectl,
-  withoutTuttiImages,
-} from './kubectl.ts'
-import { Load } from './load.ts'
+import { killAndRestart } from './kill-container.ts'
+import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
+import { Load, showUnderLoad } from './load.ts'
 import { install, leftovers, removeAfter } from './release.ts'
 import { mainOf, openWorkloads, rolledOut } from './workloads.ts'
 
@@ -85,23 +78,15 @@ await t.test('built-in steps', { skip: withoutTuttiImages() }, async (t) => {
   })
 
   const ca = await readFile(edge.caFile)
-  const question = { ca, host: HOST, model: 'mean', inputs: [input], output: 'mean' }
+  const question = { ca, host: HOST, model: 'mean', inputs: [input], outputs: ['mean'] }
   // Each answer is compared with that of one process.
   const load = new Load(t, question, { grpc: 3, rest: 1, answer, thinkMs: THINK_MS })
   await load.begin()
 
-  /** Not one request fails. */
-  const show = (name: string, work: () => Promise<unknown>): Promise<unknown> =>
-    t.test(name, async (t) => {
-      const before = load.asked
-      t.same(await load.during(work), [])
-      t.comment(`${load.asked - before} requests`)
-    })
+  const show = showUnderLoad(t, load)
 
-  const setBuiltins = (builtins: PlainObject): Promise<string> => {
-    const patch = JSON.stringify({ spec: { builtins } })
-    const args = ['routers.tutti.dev', 'default', IN_SPACE, '--type=merge', `--patch=${patch}`]
-    return kubectl('patch', ...args)
+  const setBuiltins = (builtins: PlainObject): Promise<void> => {
+    return pods.change('routers.tutti.dev', 'default', { builtins })
   }
 
   await show('the only pod is replaced', async () => {
@@ -129,11 +114,7 @@ await t.test('built-in steps', { skip: withoutTuttiImages() }, async (t) => {
 
   await show('each pod is killed in turn', async () => {
     for (const pod of await pods.pods(BUILTINS)) {
-      await killContainer(pod, 'main')
-      await clusterClient().until(
-        `/api/v1/namespaces/${SPACE}/pods/${pod['metadata'].name}`,
-        (now) => now?.['status'].containerStatuses[0].restartCount > 0,
-      )
+      await killAndRestart(pod)
       await pods.settled(BUILTINS, 2)
     }
   })

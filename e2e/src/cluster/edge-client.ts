@@ -16,10 +16,10 @@ export interface Question {
   readonly model: string
   readonly inputs: readonly Tensor[]
   /** Whose bytes are compared. */
-  readonly output: string
+  readonly outputs: readonly string[]
 }
 
-/** The bytes of the output; or what came instead, `PROTOCOL CODE: details`. */
+/** The bytes of the outputs, one behind the other; or what came instead, `PROTOCOL CODE: details`. */
 export type Outcome = { readonly bytes: Uint8Array } | { readonly problem: string }
 export type Asker = () => Promise<Outcome>
 
@@ -28,7 +28,7 @@ const DEADLINE_MS = 90_000
 
 /** A client of gRPC outside of the cluster, on a connection of its own with TLS that is closed with the test. */
 export function askGrpc(t: Test, question: Question): Asker {
-  const { model: modelName, inputs, output } = question
+  const { model: modelName, inputs, outputs } = question
   const client = openGrpc(t, question)
   const message = Buffer.from(encodeInferRequest({ modelName, inputs }))
   const { path, requestSerialize, responseDeserialize } = inferenceServices().inference.ModelInfer
@@ -36,7 +36,7 @@ export function askGrpc(t: Test, question: Question): Asker {
     new Promise((resolve) => {
       const settle = (error: ServiceError | null, answer?: Buffer): void => {
         if (answer === undefined) resolve(toProblem(error))
-        else resolve({ bytes: outputOf(answer, output) })
+        else resolve({ bytes: bytesOf(decodeInferResponse(answer).outputs, outputs) })
       }
       const options = { deadline: Date.now() + DEADLINE_MS }
       client.makeUnaryRequest(path, requestSerialize, responseDeserialize, message, options, settle)
@@ -56,7 +56,7 @@ function openGrpc(t: Test, { host, ca }: Question): Client {
 
 /** Opens a stream, through which one thing is asked after the other, outside of the cluster, with TLS, on a connection of its own that is closed with the test. */
 export function converse(t: Test, question: Question) {
-  const { model: modelName, inputs, output } = question
+  const { model: modelName, inputs, outputs } = question
   const client = openGrpc(t, question)
   const { path, requestSerialize, responseDeserialize } =
     inferenceServices().inference.ModelStreamInfer
@@ -68,9 +68,9 @@ export function converse(t: Test, question: Question) {
     ask: async (): Promise<Uint8Array> => {
       await stream.send({ modelName, inputs })
       const { value } = await responses.next()
-      const found = value?.response?.outputs.find(({ name }) => name === output)
-      if (found === undefined) throw new Error(`no answer: ${value?.errorMessage ?? 'the end'}`)
-      return Uint8Array.from(found.data)
+      if (value?.response === undefined)
+        throw new Error(`no answer: ${value?.errorMessage ?? 'the end'}`)
+      return bytesOf(value.response.outputs, outputs)
     },
     /** The server ends it in turn. */
     end: async (): Promise<void> => {
@@ -81,7 +81,7 @@ export function converse(t: Test, question: Question) {
 }
 
 /** A client of REST outside of the cluster, with TLS. */
-export function askRest(t: Test, { ca, host, model, inputs, output }: Question): Asker {
+export function askRest(t: Test, { ca, host, model, inputs, outputs }: Question): Asker {
   const agent = new Agent({ keepAlive: true, ca, servername: host })
   t.teardown(() => agent.destroy())
   const { body, jsonBytes } = restBody(inputs)
@@ -93,7 +93,8 @@ export function askRest(t: Test, { ca, host, model, inputs, output }: Question):
       const answer = await restCall(INGRESS.https, 'POST', inferPath(model), { ...place, signal })
       if (answer.status !== 200)
         return { problem: `REST ${answer.status}: ${answer.body.toString()}` }
-      return { bytes: Uint8Array.from(restOutputs(answer).get(output) ?? []) }
+      const found = [...restOutputs(answer)].map(([name, data]) => ({ name, data }))
+      return { bytes: bytesOf(found, outputs) }
     } catch (error) {
       return { problem: `REST ${error instanceof Error ? error.message : String(error)}` }
     }
@@ -105,7 +106,12 @@ function toProblem(error: ServiceError | null): Outcome {
   return { problem: `gRPC ${status[code]}: ${details}` }
 }
 
-function outputOf(answer: Buffer, output: string): Uint8Array {
-  const found = decodeInferResponse(answer).outputs.find(({ name }) => name === output)
-  return Uint8Array.from(found?.data ?? [])
+/** One that is absent has no bytes. */
+function bytesOf(
+  found: readonly { readonly name: string; readonly data: Uint8Array }[],
+  outputs: readonly string[],
+): Uint8Array {
+  return Buffer.concat(
+    outputs.map((output) => found.find(({ name }) => name === output)?.data ?? Buffer.alloc(0)),
+  )
 }

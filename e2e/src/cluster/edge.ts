@@ -40,7 +40,11 @@ export function edgeFlags({ caFile }: Edge, host: string): readonly string[] {
 
 /** An Ensemble that is reached by a host, through an Ingress with that certificate. */
 export function exposeByIngress(ensemble: PlainObject, host: string): PlainObject {
+  return { ...ensemble, spec: { ...ensemble['spec'], ...exposedBy(host) } }
+}
+
+/** The part of an Ensemble's spec by which it is reached so. */
+export function exposedBy(host: string): PlainObject {
   const tls = [{ hosts: [host], secretName: EDGE_SECRET }]
-  const expose = { ingress: { className: 'traefik', hosts: [host], tls } }
-  return { ...ensemble, spec: { ...ensemble['spec'], expose } }
+  return { expose: { ingress: { className: 'traefik', hosts: [host], tls } } }
 }

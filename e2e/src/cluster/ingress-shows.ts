@@ -155,5 +155,5 @@ export async function showGateway(t: Test, edge: Edge): Promise<void> {
 }
 
 async function questionOf({ caFile }: Edge, host: string, model: string): Promise<Question> {
-  return { ca: await readFile(caFile), host, model, inputs: [INPUT], output: 'y' }
+  return { ca: await readFile(caFile), host, model, inputs: [INPUT], outputs: ['y'] }
 }

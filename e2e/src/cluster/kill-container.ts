@@ -3,14 +3,29 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { PlainObject } from '@tutti/kube/testing'
+import { clusterClient } from './kubectl.ts'
 
 const CGROUPS = '/sys/fs/cgroup'
 
-/** Ends all processes of a pod's container by SIGKILL, its process 1 too. The containers of the own node are this machine's processes. */
-export async function killContainer(pod: PlainObject, container: string): Promise<void> {
-  const statuses: readonly PlainObject[] = pod['status'].containerStatuses ?? []
-  const found = statuses.find(({ name }) => name === container)
-  const [, id] = /^containerd:\/\/([0-9a-f]+)$/.exec(found?.['containerID'] ?? '') ?? []
+/** Ends all processes of a pod's container by SIGKILL, its process 1 too, and waits until it has started again and is ready. */
+export async function killAndRestart(pod: PlainObject, container = 'main'): Promise<void> {
+  await killContainer(pod, container)
+  const { namespace, name } = pod['metadata']
+  await clusterClient().until(`/api/v1/namespaces/${namespace}/pods/${name}`, (now) => {
+    const [before, after] = [statusOf(pod, container), statusOf(now, container)]
+    return after?.['ready'] === true && after['restartCount'] > before?.['restartCount']
+  })
+}
+
+function statusOf(pod: PlainObject | undefined, container: string): PlainObject | undefined {
+  const statuses: readonly PlainObject[] = pod?.['status'].containerStatuses ?? []
+  return statuses.find(({ name }) => name === container)
+}
+
+/** The containers of the own node are this machine's processes. */
+async function killContainer(pod: PlainObject, container: string): Promise<void> {
+  const { containerID = '' } = statusOf(pod, container) ?? {}
+  const [, id] = /^containerd:\/\/([0-9a-f]+)$/.exec(containerID) ?? []
   if (id === undefined) {
     throw new Error(`pod ${pod['metadata'].name} has no running container ${container}`)
   }

@@ -114,6 +114,23 @@ export class Load {
   }
 }
 
+/** Returns a subtest for something that is done under load: not one request fails or has another answer. */
+export function showUnderLoad(parent: Test, load: Load) {
+  return (name: string, work: (t: Test) => Promise<unknown>): Promise<unknown> =>
+    parent.test(name, async (t) => {
+      const before = load.asked
+      t.same([...countEach(await load.during(() => work(t)))], [])
+      t.comment(`${load.asked - before} requests`)
+    })
+}
+
+/** Counts equal texts. */
+export function countEach(texts: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
+  return counts
+}
+
 /** One client: its right answers so far, the last answer, and how often that came without another in between. */
 interface Asking {
   readonly ask: Asker

@@ -1,21 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import type { PlainObject } from '@tutti/kube/testing'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { VERSION } from '../serving.ts'
 import { fp32, int64 } from '../tensors.ts'
 import { adder, chain, INPUT, makeAdders, SPACE, slowEnsemble, slowModel, sumOf } from './adders.ts'
 import { createClaim } from './claim.ts'
 import { createEdge, exposeByIngress } from './edge.ts'
-import { killContainer } from './kill-container.ts'
-import {
-  apply,
-  clusterClient,
-  createNamespace,
-  getObject,
-  kubectl,
-  withoutTuttiImages,
-} from './kubectl.ts'
-import { Load } from './load.ts'
+import { killAndRestart } from './kill-container.ts'
+import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
+import { countEach, Load, showUnderLoad } from './load.ts'
 import { install, removeAfter, rollBack, SYSTEM } from './release.ts'
 import { isEnding, mainOf, openWorkloads, rolledOut } from './workloads.ts'
 
@@ -65,7 +58,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   const ready = ['--for=condition=Ready', '--timeout=300s', '--all', `--namespace=${SPACE}`]
   await kubectl('wait', 'models,ensembles', ...ready)
   const ca = await readFile(edge.caFile)
-  const question = { ca, host: HOSTS.sum, model: 'sum', inputs: [INPUT], output: 'y' }
+  const question = { ca, host: HOSTS.sum, model: 'sum', inputs: [INPUT], outputs: ['y'] }
   const load = new Load(t, question, {
     grpc: 3,
     rest: 1,
@@ -74,13 +67,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   })
   await load.begin()
 
-  /** Not one request fails. */
-  const show = (name: string, work: (t: Test) => Promise<unknown>): Promise<unknown> =>
-    t.test(name, async (t) => {
-      const before = load.asked
-      t.same([...count(await load.during(() => work(t)))], [])
-      t.comment(`${load.asked - before} requests`)
-    })
+  const show = showUnderLoad(t, load)
 
   /** Answers are the old or the new ones for a while, then the new ones. */
   const showChange = (
@@ -174,7 +161,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
     )
     await kubectl('wait', 'models,ensembles', ...ready)
     const inputs = [fp32('x', [1]), int64('rounds', [ROUNDS])]
-    const asking = { ca, host: HOSTS.slow, model: 'long', inputs, output: 'y' }
+    const asking = { ca, host: HOSTS.slow, model: 'long', inputs, outputs: ['y'] }
     // The fixture answers 1, whatever the rounds.
     const answer = fp32('y', [1]).data
     const one = new Load(t, asking, { grpc: 1, rest: 0, answer })
@@ -240,7 +227,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
     t.test(name, async (t) => {
       const before = load.asked
       const problems = await load.during(work)
-      const counts = [...count(problems)]
+      const counts = [...countEach(problems)]
       t.same(
         counts.filter(([problem]) => !isAllowed(problem)),
         [],
@@ -252,8 +239,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   const killOne = async (selector: string): Promise<void> => {
     const [pod] = await steps.pods(selector)
     if (pod === undefined) throw new Error(`there is no pod of ${selector}`)
-    await killContainer(pod, 'main')
-    await untilRestarted(SPACE, pod)
+    await killAndRestart(pod)
   }
 
   await showFault('a step is killed', () => killOne(STEPS.second))
@@ -267,30 +253,7 @@ await t.test('requests go on', { skip: withoutTuttiImages() }, async (t) => {
   await showFault('the only server of NATS is killed', async () => {
     const selector = '--selector=app.kubernetes.io/component=nats'
     const list = await getObject('pods', `--namespace=${SYSTEM}`, selector)
-    const pod: PlainObject = list['items'][0]
-    await killContainer(pod, 'nats')
-    await untilRestarted(SYSTEM, pod)
+    await killAndRestart(list['items'][0], 'nats')
   })
   await load.stop()
 })
-
-async function untilRestarted(namespace: string, pod: PlainObject): Promise<void> {
-  const path = `/api/v1/namespaces/${namespace}/pods/${pod['metadata'].name}`
-  await clusterClient().until(path, (now) => {
-    return (
-      now !== undefined &&
-      restartsOf(now) > restartsOf(pod) &&
-      now['status'].containerStatuses[0].ready
-    )
-  })
-}
-
-function restartsOf(pod: PlainObject): number {
-  return pod['status'].containerStatuses?.[0]?.restartCount ?? 0
-}
-
-function count(texts: readonly string[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>()
-  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
-  return counts
-}

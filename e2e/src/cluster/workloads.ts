@@ -22,7 +22,11 @@ export function openWorkloads(namespace: string) {
       })
   return {
     /** Merges something into the spec of a resource. */
-    change: async (kind: 'model' | 'ensemble', name: string, spec: object): Promise<void> => {
+    change: async (
+      kind: 'model' | 'ensemble' | 'routers.tutti.dev',
+      name: string,
+      spec: object,
+    ): Promise<void> => {
       const patch = JSON.stringify({ spec })
       await kubectl('patch', kind, name, inSpace, '--type=merge', `--patch=${patch}`)
     },

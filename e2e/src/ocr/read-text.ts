@@ -16,7 +16,7 @@ const NETWORKS = env['TUTTI_OCR_NETWORKS']
 export const WITHOUT_OCR =
   PYTHON === undefined && (env['TUTTI_OCR_MISSING'] ?? 'TUTTI_OCR_PYTHON is not set')
 
-const EXAMPLE = `${ROOT}examples/read-text`
+export const EXAMPLE = `${ROOT}examples/read-text`
 export const READ_TEXT_MANIFEST = `${EXAMPLE}/manifest.yaml`
 
 /** Puts the networks beside their configurations. @returns the folder, and the flag that has the manifest's storage there. */
