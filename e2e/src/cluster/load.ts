@@ -48,6 +48,11 @@ export class Load {
     return this.#asked
   }
 
+  /** Whether something else than a right answer came since the last call of `during`. */
+  get hasProblems(): boolean {
+    return this.#problems.length > 0
+  }
+
   /** From now on these answers are right, and no others. */
   accept(...answers: readonly Uint8Array[]): void {
     this.#accepted = answers
