@@ -186,6 +186,26 @@ await t.test('what no request can have is refused where the step is applied', as
   }
 })
 
+/** The same tensor, whose data begin at no multiple of anything. */
+function moved(tensor: NamedTensor): NamedTensor {
+  const memory = Buffer.alloc(tensor.data.byteLength + 1)
+  memory.set(tensor.data, 1)
+  return { ...tensor, data: memory.subarray(1) }
+}
+
+await t.test('numbers may lie anywhere in the memory of a message', async (t) => {
+  const run = await openBuiltins(t)
+  const input = numberTensor('input', 'FP32', [3], [1, 2, 3])
+  const indices = moved(numberTensor('indices', 'INT64', [2], [-1, 0]))
+  const [taken] = await run(t, { name: 'take' }, [input, indices])
+  t.same(taken && numbersOf(taken), [3, 1])
+  const boxes = numberTensor('boxes', 'FP32', [2, 4], [0, 0, 1, 1, 0, 0, 1, 1])
+  const scores = numberTensor('scores', 'FP32', [2], [0.5, 0.6])
+  const classes = moved(numberTensor('classes', 'INT32', [2], [7, 7]))
+  const [best] = await run(t, { name: 'nms' }, [boxes, scores, classes])
+  t.same(best?.shape, [1, 4])
+})
+
 await t.test('a place that the input does not have is an error that names it', async (t) => {
   const run = await openBuiltins(t)
   const input = numberTensor('input', 'FP32', [3], [1, 2, 3])

@@ -16,15 +16,20 @@ export function inputOf(inputs: CodeInputs, name: string): TensorValue {
   return tensor
 }
 
+/** Returns data that begins at a multiple of `size`: copied if it does not. A `slice` would be no copy of a Buffer. */
+export function alignedTo(size: number, data: Uint8Array): Uint8Array {
+  return data.byteOffset % size === 0 ? data : new Uint8Array(data)
+}
+
 /** Numbers of an FP32 tensor, viewed where they are aligned and else copied. */
 export function floatsOf({ data }: TensorValue): Float32Array {
-  const { buffer, byteOffset, byteLength } = data.byteOffset % 4 === 0 ? data : data.slice()
+  const { buffer, byteOffset, byteLength } = alignedTo(4, data)
   return new Float32Array(buffer, byteOffset, byteLength / 4)
 }
 
 /** Whole numbers of an INT32 or INT64 tensor. Beyond 2^53 they are rounded. */
 export function integersOf({ datatype, data }: TensorValue): Int32Array | Float64Array {
-  const { buffer, byteOffset, byteLength } = data.byteOffset % 4 === 0 ? data : data.slice()
+  const { buffer, byteOffset, byteLength } = alignedTo(4, data)
   const words = new Int32Array(buffer, byteOffset, byteLength / 4)
   if (datatype === 'INT32') return words
   const numbers = new Float64Array(words.length / 2)

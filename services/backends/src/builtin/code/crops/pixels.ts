@@ -1,12 +1,12 @@
 import { type Datatype, fromHalf, roundToEven, type TensorValue, toHalf } from '@tutti/tensor'
-import { floatsOf } from '../code-inputs.ts'
+import { alignedTo, floatsOf } from '../code-inputs.ts'
 
 /** Pixels of a tensor, viewed where they are aligned and else copied; those of FP16 become FP32. */
 export function pixelsOf(tensor: TensorValue): Uint8Array | Uint16Array | Float32Array {
   const { datatype, data } = tensor
   if (datatype === 'UINT8') return data
   if (datatype === 'FP32') return floatsOf(tensor)
-  const { buffer, byteOffset, byteLength } = data.byteOffset % 2 === 0 ? data : data.slice()
+  const { buffer, byteOffset, byteLength } = alignedTo(2, data)
   const pairs = new Uint16Array(buffer, byteOffset, byteLength / 2)
   if (datatype !== 'FP16') return pairs
   const pixels = new Float32Array(pairs.length)
