@@ -204,6 +204,8 @@ await t.test(
         "PyTorch execute failure: bad (step 'first', model 'first')",
       ],
       ['first', new ServeError('ENGINE_FAILED', 'the author’s own'), 'the author’s own'],
+      ['first', new ServeError('STEP_LOST', 'it is gone'), "step 'first': it is gone"],
+      ['first', new ServeError('STEP_LOST', "step 'first[2]': gone"), "step 'first[2]': gone"],
       [
         'second',
         new ServeError('SHAPE_MISMATCH', wrong, { details: { field: 'a' } }),

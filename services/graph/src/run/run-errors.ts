@@ -37,7 +37,9 @@ function nameStep(
 ): ServeError {
   // An ensemble within has said it.
   if (error.details.step !== undefined) return error
-  const isTold = step.builtin === undefined || error.message.startsWith(`step '${step.name}`)
+  // Models say what those of Triton say. The text of a replica that was lost does not say what it ran.
+  const isModelText = step.builtin === undefined && error.reason !== 'STEP_LOST'
+  const isTold = isModelText || error.message.startsWith(`step '${step.name}`)
   const own = isTold ? error : error.withPrefix(`step '${step.name}': `)
   return nameMaker({ tensors, steps }, own, step)
 }

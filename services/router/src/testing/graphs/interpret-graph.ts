@@ -276,7 +276,12 @@ function controlsOf(step: StepSketch, cells: ReadonlyMap<Ref, Cell>): Values {
 
 /** Says where a failure was, unless it is known better. */
 function inStep({ name, callee }: StepSketch, fault: Fault): Fault {
-  return { step: name, model: callee.name, ...fault }
+  const texts = fault.texts.map((text) => {
+    // The text of a lost replica does not say what it ran.
+    const isTold = fault.reason !== 'STEP_LOST' || fault.step !== undefined
+    return isTold || text.startsWith(`step '${name}`) ? text : `step '${name}': ${text}`
+  })
+  return { step: name, model: callee.name, ...fault, texts }
 }
 
 /** Computes what follows from each response of a decoupled step. Responses are given out in their order, up to the first failure. */
