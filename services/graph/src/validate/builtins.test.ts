@@ -14,6 +14,8 @@ const scorer = modelConfig({
   ],
 })
 
+const whole = modelConfig({ ...scorer, name: 'whole', platform: 'ensemble' })
+
 type Fields = Readonly<Record<string, unknown>>
 
 const PICTURE = [{ name: 'image', datatype: 'UINT8', shape: [-1, -1, 3] }]
@@ -34,7 +36,10 @@ function check(steps: readonly Fields[], spec: Fields = {}): EnsembleCheck {
   const outputs = [{ name: 'out', from: `${String(steps.at(-1)?.['name'])}.output` }]
   const manifest = parsedEnsemble('e', { inputs: PICTURE, outputs, steps, ...spec })
   return checkEnsemble(manifest, {
-    lookup: (name) => (name === 'scorer' ? { config: scorer, readyVersions: [1] } : 'unknown'),
+    lookup: (name) => {
+      const config = [scorer, whole].find((one) => one.name === name)
+      return config === undefined ? 'unknown' : { config, readyVersions: [1] }
+    },
   })
 }
 
@@ -54,6 +59,21 @@ function say(...asked: Parameters<typeof check>): readonly string[] {
   }
   return [found, ...(found.others ?? [])].map(({ reason, message }) => `${reason} ${message}`)
 }
+
+const stepOf = (builtin: Fields) => [{ name: 'a', builtin, inputMap: { input: 'x' } }]
+const lostBatch = (dims: string): string =>
+  `ShapeMismatch outputs[0](out).from: got 'a.output' of the dims ${dims}, want the rows of the batch as the first dimension ([-1,...]), and one more`
+
+await t.test('outputs of an Ensemble with batches keep the rows', async (t) => {
+  const inputs = [{ name: 'x', datatype: 'FP32', shape: [4, 5] }]
+  const batches = { inputs, maxBatchSize: 4 }
+  const rows = { name: 'reduce', op: 'mean', axes: [0] }
+  t.same(say(stepOf(rows), batches), [lostBatch('[4,5]')])
+  t.same(say(stepOf({ name: 'transpose', axes: [1, 0, 2] }), batches), [lostBatch('[4,-1,5]')])
+  t.same(say(stepOf({ ...rows, axes: [1, 2] }), batches), [lostBatch('[-1]')])
+  t.same(say(stepOf({ ...rows, axes: [1] }), batches), ['out TYPE_FP32 5'])
+  t.same(say(stepOf(rows), { inputs }), ['out TYPE_FP32 5'], 'without batches it is any dimension')
+})
 
 await t.test('tensors get their types through built-ins', async (t) => {
   const batches = { maxBatchSize: 4 }
@@ -161,14 +181,16 @@ await t.test('what does not fit is refused where it stands', async (t) => {
       `UnknownModel steps[1](best).builtin.model: no Model or Ensemble serves 'missing'`,
     ],
     [
+      [{ ...SCALE, builtin: { ...SCALE.builtin, model: 'whole' } }],
+      `UnknownModel steps[0](scale).builtin.model: 'whole' is an Ensemble; want a Model, in whose`,
+    ],
+    [
       [{ ...SCALE, onError: { fallback: { modelRef: { name: 'scorer' } } } }],
       `steps[0](scale).onError.fallback`,
     ],
   ]
   for (const [steps, text] of cases) {
-    const outputs = Object.keys({ output: 0 }).map((name) => {
-      return { name, from: `${String(steps.at(-1)?.['name'])}.image` }
-    })
+    const outputs = [{ name: 'output', from: `${String(steps.at(-1)?.['name'])}.image` }]
     const said = say(steps, { outputs })
     t.ok(
       said.some((one) => one.includes(text)),

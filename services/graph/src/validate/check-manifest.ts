@@ -12,6 +12,7 @@ import {
 } from '../check/describe-faults.ts'
 import { findCallFaults } from '../check/find-call-faults.ts'
 import { findConditionFaults } from '../check/find-condition-faults.ts'
+import { findLostBatches } from '../check/find-lost-batches.ts'
 import { findRepeatFaults } from '../check/find-repeat-faults.ts'
 import { findSharedNames } from '../check/find-shared-names.ts'
 import { findStructureFaults } from '../check/find-structure-faults.ts'
@@ -150,6 +151,7 @@ function* findProblems(
     ...findConditionFaults(checked),
     ...findRepeatFaults(checked),
     ...findSharedNames(config),
+    ...findLostBatches(checked),
   ]) {
     yield describeCondition(fault, words)
   }
@@ -191,13 +193,19 @@ function* calleeProblems(
     readonly index: number
     readonly words: Words
     /** The step, or its fallback, as it was written. */
-    readonly written: { readonly ensembleRef?: unknown } | undefined
+    readonly written: { readonly ensembleRef?: unknown; readonly builtin?: unknown } | undefined
   },
 ): Generator<Problem> {
   yield* models.problemsOf(callee, o.index, o.words)
   const known = models.known.get(callee.model)
   if (known === undefined) return
-  yield* kindProblem(o.written?.ensembleRef !== undefined, known, o.words.model(o.index))
+  const { words, index, written } = o
+  if (written?.builtin === undefined) {
+    yield* kindProblem(written?.ensembleRef !== undefined, known, words.model(index))
+  } else if (isEnsembleConfig(known.config)) {
+    const message = `'${callee.model}' is an Ensemble; want a Model, in whose replicas the step runs`
+    yield { reason: 'UnknownModel', path: words.modelName(index), message }
+  }
 }
 
 function kindProblem(
