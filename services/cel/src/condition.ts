@@ -224,8 +224,15 @@ function translate<T>(act: () => T, tensors: readonly string[] = []): T {
 /** Returns the first line of a text of the library, in the words of the condition. */
 function inWords(error: unknown, tensors: readonly string[]): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-  return line.replaceAll(/\btensor_(\d+)\b/g, (name, i: string) => {
-    const tensor = tensors[Number(i)]
-    return tensor === undefined ? name : `tensors["${tensor}"]`
-  })
+  return (
+    line
+      .replaceAll(/\btensor_(\d+)\b/g, (name, i: string) => {
+        const tensor = tensors[Number(i)]
+        return tensor === undefined ? name : `tensors["${tensor}"]`
+      })
+      // The library says so of an empty list.
+      .replace(/ >= size undefined$/, ' >= size 0')
+      .replace(/^No such key: (?=index out of bounds)/, '')
+      .replace(/^No such key: (.*)$/, 'the parameter "$1" is absent')
+  )
 }
