@@ -91,6 +91,12 @@ await t.test('a router says what is wrong with its manifests, and does not start
   t.match(refused, { code: 1, err: /steps\[0\]\(a\)\.modelRef\.name: .*'add_two'.*add_one/ })
   const unknown = await command('router', nats, `-f=${folder}/b.yaml`)
   t.match(unknown, { code: 1, err: /'add_one'.*SchemaPending/ })
+  const other = {
+    'b.yaml': ensemble('add_one').replace('{ name: e }', '{ name: e, namespace: b }'),
+  }
+  const two = t.testdir({ 'a.yaml': ensemble('add_one'), ...other })
+  const apart = await command('router', nats, `-f=${two}`, REPOSITORY)
+  t.match(apart, { code: 1, err: /b\.yaml:.*metadata\.namespace: got 'b', want 'default'/ })
 })
 
 /** The steps and routers that a page starts. */

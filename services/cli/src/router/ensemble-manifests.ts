@@ -1,52 +1,44 @@
 import { createHash } from 'node:crypto'
 import { modelNameOf } from '@tutti/api'
-import type { ProcessEnvironment } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { toJsonConfig } from '@tutti/model-config'
 import type { EnsembleSource } from '@tutti/router'
-import { parseManifests } from '../manifests/parse-manifests.ts'
-import { readManifestFiles } from '../manifests/read-files.ts'
 import { readingFor, readRepositories } from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from '../validate/namespace-manifests.ts'
-import { renderReport } from '../validate/report.ts'
-import { checkManifests, isOpen } from '../validate/validate-command.ts'
+import {
+  checkServedManifests,
+  type ManifestSource,
+  readServedManifests,
+} from '../validate/served-manifests.ts'
 
-/** Help behind a problem that only a cluster solves by itself. */
-const NEEDED = 'want inputs and outputs in its Model, or its repository in --model-repository'
+/** Help where the signature of a model is not known. */
+const HELP = 'want inputs and outputs in its Model, or its repository in --model-repository'
 
-interface ReadFlags {
-  readonly filename: readonly string[]
-  readonly 'model-repository': readonly string[]
+interface RouterManifests extends ManifestSource {
+  readonly flags: ManifestSource['flags'] & {
+    readonly 'model-repository': readonly string[]
+    readonly 'model-config-name'?: string | undefined
+  }
 }
 
 /**
  * Reads the Ensembles of manifests for a router, and checks all manifests as `tutti validate` does. What their models take and make is
  * known from the Models among the manifests and from the repositories: the steps that serve them may come later.
  *
- * @param o.err - gets the reasons, for people, why manifests are refused.
- * @throws ServeError FLAG_INVALID for a file that cannot be read; CONFIG_INVALID for refused manifests.
+ * @throws ServeError FLAG_INVALID for a file that cannot be read; CONFIG_INVALID for refused manifests, after `err` has got the reasons.
  */
 export async function readEnsembleManifests(
-  { filename, 'model-repository': repositories }: ReadFlags,
-  o: Pick<ProcessEnvironment, 'input' | 'err'>,
+  o: RouterManifests,
 ): Promise<readonly EnsembleSource[]> {
+  const { filename, 'model-repository': repositories, 'model-config-name': configName } = o.flags
   if (filename.length === 0) return []
-  const parsed = parseManifests(await readManifestFiles(filename, o.input))
-  const repository = await readRepositories(repositories, readingFor(parsed.manifests))
-  const report = await checkManifests(parsed, repository)
-  // A router cannot check what it does not know at its start.
-  const pending = report.notes.filter(isOpen).map((note) => {
-    return note.reason === 'SchemaPending'
-      ? { ...note, message: `${note.message}; ${NEEDED}` }
-      : note
-  })
-  const problems = [...report.problems, ...pending]
-  if (problems.length > 0) {
-    const notes = report.notes.filter((note) => !isOpen(note))
-    o.err(renderReport({ ...report, problems, notes }, 'text'))
-    const text = `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'} in manifests`
-    throw new ServeError('CONFIG_INVALID', text, { details: { field: '--filename' } })
+  const parsed = await readServedManifests(o)
+  const reading = {
+    ...readingFor(parsed.manifests),
+    ...(configName !== undefined && { configName }),
   }
+  const repository = await readRepositories(repositories, reading)
+  await checkServedManifests(o, parsed, { repository, help: HELP })
   const manifests = parsed.manifests.map(({ manifest }) => manifest)
   const namespace = new NamespaceManifests(manifests, repository)
   return manifests.flatMap((manifest): EnsembleSource[] => {

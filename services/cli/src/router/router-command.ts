@@ -43,7 +43,9 @@ function withManifests(environment: ProcessEnvironment): Executable<typeof FLAGS
       checkFilename(flags)
     },
     start: async (o) => {
-      const ensembles = await readEnsembleManifests(o.flags, environment)
+      const { input } = environment
+      const err = (text: string): void => environment.err(text)
+      const ensembles = await readEnsembleManifests({ flags: o.flags, input, err })
       return await startRouter({ ...o, ensembles })
     },
   }

@@ -16,21 +16,22 @@ import { type ConfigOverrides, type ModelDirectory, OverrideDirectories } from '
 import type { BackendConfig, ModelFlags } from '@tutti/step'
 import {
   type LocatedManifest,
-  namespaceOf,
   type ParsedManifests,
   type Problem,
-  parseManifests,
   problemOf,
 } from '../manifests/parse-manifests.ts'
-import { readManifestFiles } from '../manifests/read-files.ts'
 import {
   type ReadRepository,
   type RepositoryReading,
   readRepository,
 } from '../manifests/repository-configs.ts'
 import { NamespaceManifests } from '../validate/namespace-manifests.ts'
-import { renderReport } from '../validate/report.ts'
-import { checkManifests, isOpen } from '../validate/validate-command.ts'
+import {
+  checkServedManifests,
+  type ManifestSource,
+  readServedManifests,
+  refuseManifests,
+} from '../validate/served-manifests.ts'
 import { ignoredFields } from './ignored-fields.ts'
 import type { ManifestFlags } from './manifest-flags.ts'
 import { StoragePlaces } from './storage-places.ts'
@@ -51,13 +52,10 @@ type ReadingFlags = Pick<
   'model-repository' | 'model-config-name' | 'disable-auto-complete-config' | 'backend-directory'
 >
 
-export interface OpenManifestsOptions {
+export interface OpenManifestsOptions extends ManifestSource {
   readonly flags: ManifestFlags & ReadingFlags
   /** Settings of backends for the completion of configurations; the defaults if absent. */
   readonly backends?: BackendConfig
-  readonly input: AsyncIterable<Uint8Array | string> | undefined
-  /** Prints, for people, why manifests are refused, as `tutti validate` does. */
-  err(text: string): void
   /** Folder that keeps fetched models. */
   readonly cache: string
   readonly clock: Clock
@@ -74,9 +72,7 @@ export interface OpenManifestsOptions {
  * reasons.
  */
 export async function openManifests(o: OpenManifestsOptions): Promise<OpenedManifests> {
-  const parsed = parseManifests(await readManifestFiles(o.flags.filename, o.input))
-  refuse(o, parsed, parsed.problems)
-  refuse(o, parsed, otherNamespaces(parsed.manifests))
+  const parsed = await readServedManifests(o)
   const models = parsed.manifests.filter(isModel)
   const directories = await findDirectories(o, parsed, models)
   const said = new Map(
@@ -87,7 +83,8 @@ export async function openManifests(o: OpenManifestsOptions): Promise<OpenedMani
   const { unbatched } = beyond
   const reading = { ...toReading(o), directories, overrides, unbatched }
   const repository = await readRepository(o.flags['model-repository'], reading)
-  await check(o, parsed, repository)
+  // All models are known here: what is pending does not come.
+  await checkServedManifests(o, parsed, { repository })
   logIgnored(o.log, parsed.manifests)
   const written = new OverrideDirectories()
   try {
@@ -124,17 +121,6 @@ function isModel(located: LocatedManifest): located is LocatedModel {
   return located.manifest.kind === 'Model'
 }
 
-/** Finds manifests of other namespaces. One process is one namespace, so that a served name means one thing. */
-function otherNamespaces(manifests: readonly LocatedManifest[]): readonly Problem[] {
-  const [first] = manifests.map(namespaceOf)
-  return manifests.flatMap((located) => {
-    const namespace = namespaceOf(located)
-    if (namespace === first) return []
-    const text = `metadata.namespace: got '${namespace}', want '${first}' as before it: one process is one namespace`
-    return [problemOf(located, ['metadata', 'namespace'], 'InvalidSpec', text)]
-  })
-}
-
 async function findDirectories(
   o: OpenManifestsOptions,
   parsed: ParsedManifests,
@@ -157,39 +143,8 @@ async function findDirectories(
       problems.push(problemOf(located, path, 'StorageUnavailable', message))
     }
   }
-  refuse(o, parsed, problems)
+  refuseManifests(o, parsed, problems)
   return directories
-}
-
-async function check(
-  o: OpenManifestsOptions,
-  parsed: ParsedManifests,
-  repository: ReadRepository,
-): Promise<void> {
-  const { problems, notes } = await checkManifests(parsed, repository)
-  // All models are known here: what is pending does not come.
-  const pending = notes.filter(isOpen)
-  for (const [model, error] of repository.problems) {
-    if (problems.length + pending.length > 0) o.err(`model '${model}': ${error}\n`)
-  }
-  refuse(
-    o,
-    parsed,
-    [...problems, ...pending],
-    notes.filter((note) => !pending.includes(note)),
-  )
-}
-
-function refuse(
-  o: OpenManifestsOptions,
-  { manifests, foreign }: ParsedManifests,
-  problems: readonly Problem[],
-  notes: readonly Problem[] = [],
-): void {
-  if (problems.length === 0) return
-  o.err(renderReport({ checked: manifests.length, foreign, problems, notes }, 'text'))
-  const text = `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'} in manifests`
-  throw new ServeError('CONFIG_INVALID', text, { details: { field: '--filename' } })
 }
 
 /** Logs ignored fields in one line for all manifests. */
