@@ -170,6 +170,8 @@ export const REASONS = {
     AsExpected: 'Nothing is wrong.',
     BuiltinsConflict:
       'An object named `tutti-builtins` belongs to something else. Delete or rename that object.',
+    BuiltinsDegraded:
+      'Something is wrong with the pods with built-ins; those that are ready still answer. The message begins with the reason.',
     BuiltinsRefused:
       'The API server refuses an object around the pods with built-ins. The message has its words.',
     Complete: 'All pods are as the Router asks.',

@@ -29,8 +29,8 @@ export function findPodTrouble(
 }
 
 /**
- * Finds the failure of a pod of a router or with built-ins. The result stays equal while the cause lasts, also between two pulls or restarts: all
- * Ensembles of the namespace copy it into their status.
+ * Finds the failure of a pod of a router or with built-ins. The result stays equal while the cause lasts, also between two pulls or
+ * restarts: all Ensembles of the namespace copy it into their status.
  */
 export function failureOfRouter(pod: PodState, events: readonly Event[] = []): Failure | undefined {
   const failure = isAlive(pod) ? failureOfPod(pod, {}, events) : undefined

@@ -282,8 +282,8 @@ export class RouterReconciler {
     const own = outcomes.filter(({ key }) => key.name !== BUILTINS_NAME)
     const problem = findChildProblem({ outcomes: own }, REASONS)
     return {
-      trouble: problem ?? writer ?? planned.writer,
-      builtins: builtins.problemOf(outcomes),
+      trouble: problem ?? writer,
+      builtins: builtins.problemOf(outcomes) ?? planned.writer,
       againAtMs: planned.againAtMs,
     }
   }

@@ -75,7 +75,9 @@ await t.test('pods with built-ins have a condition of their own', async (t) => {
     // Scaled up by their load, they do not all need to be there.
     [builtins(), 'True/Ready'],
     [builtins({ fewest: 2 }), 'False/PodsNotReady'],
-    [builtins({ trouble: failed }), 'False/ErrImagePull'],
+    [builtins({ fewest: 2, trouble: failed }), 'False/ErrImagePull'],
+    [builtins({ trouble: failed }), 'True/Ready'],
+    [builtins({ fewest: 0, pods: [pod('x', false)] }), 'False/PodsNotReady'],
     [builtins({ deployment: wanted(0) }), 'False/ScaledToZero'],
     [builtins({ deployment: undefined }), 'False/Pending'],
     [
@@ -91,6 +93,15 @@ await t.test('pods with built-ins have a condition of their own', async (t) => {
     t.equal(`${BuiltinsReady.status}/${BuiltinsReady.reason}`, text)
     t.equal(Ready.status, 'True', 'requests without built-ins are answered')
   }
+  t.match(conditionsOfRouter(builtins()).Degraded, { status: 'False', reason: 'AsExpected' })
+  const degraded = told(undefined, builtins({ trouble: failed }))
+  t.match(degraded.status.conditions?.[1], {
+    type: 'Degraded',
+    status: 'True',
+    reason: 'BuiltinsDegraded',
+    message: 'ErrImagePull: no such image',
+  })
+  t.equal(troubleOf(degraded), undefined, 'Ensembles without built-ins are as they were')
   t.notOk('builtins' in told(undefined).status)
   t.same(told(undefined, builtins()).status.builtins, {
     podsReady: '1/2',

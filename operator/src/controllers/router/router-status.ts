@@ -12,7 +12,7 @@ import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
 import { isObserved, podCountsOf, toPodsReady } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
-import type { RouterTrouble } from './router-trouble.ts'
+import { BUILTINS_DEGRADED, type RouterTrouble } from './router-trouble.ts'
 
 /** The facts from which the status of a Router follows. */
 export interface RouterState {
@@ -61,11 +61,15 @@ function checkReady({ trouble, hasServices, pods }: RouterState): ConditionState
   return isTrue('Ready', `${count} router ${count === 1 ? 'pod is' : 'pods are'} ready`)
 }
 
-function checkDegraded({ trouble }: RouterState): ConditionState {
-  const isWrong = trouble !== undefined && trouble.isPassing !== true
-  return isWrong
-    ? isTrue(trouble.reason, trouble.message)
-    : isFalse('AsExpected', 'nothing is wrong')
+function checkDegraded({ trouble, builtins }: RouterState): ConditionState {
+  if (isLasting(trouble)) return isTrue(trouble.reason, trouble.message)
+  const beside = builtins?.trouble
+  if (isLasting(beside)) return isTrue(BUILTINS_DEGRADED, `${beside.reason}: ${beside.message}`)
+  return isFalse('AsExpected', 'nothing is wrong')
+}
+
+function isLasting(trouble: RouterTrouble | undefined): trouble is RouterTrouble {
+  return trouble !== undefined && trouble.isPassing !== true
 }
 
 function checkProgressing({ trouble, deployment, replicas }: RouterState): ConditionState {
@@ -88,17 +92,21 @@ function checkProgressing({ trouble, deployment, replicas }: RouterState): Condi
 function checkBuiltins({ builtins, trouble }: RouterState): ConditionState {
   if (builtins === undefined) return isTrue('NotNeeded', 'no Ensemble needs pods for built-ins')
   const { deployment, pods, fewest, trouble: own } = builtins
-  const inTheWay = own ?? (deployment === undefined ? trouble : undefined)
-  if (inTheWay !== undefined) return isFalse(inTheWay.reason, inTheWay.message)
   if (deployment === undefined) {
-    return isFalse('Pending', 'the Deployment of the built-ins is not there yet')
+    const { reason, message } = own ?? trouble ?? PENDING
+    return isFalse(reason, message)
   }
   const { wanted } = podCountsOf(deployment)
   if (wanted === 0) return isFalse('ScaledToZero', 'no pods with built-ins are wanted')
   const ready = pods.filter(isReady).length
   const text = `${ready} of ${wanted} pods with built-ins are ready`
-  const needed = Math.min(wanted, fewest)
-  return ready >= needed ? isTrue('Ready', text) : isFalse('PodsNotReady', text)
+  if (ready >= Math.max(1, Math.min(wanted, fewest))) return isTrue('Ready', text)
+  return own === undefined ? isFalse('PodsNotReady', text) : isFalse(own.reason, own.message)
+}
+
+const PENDING: RouterTrouble = {
+  reason: 'Pending',
+  message: 'the Deployment of the built-ins is not there yet',
 }
 
 /** Counts pods. `done` are those of the newest template that are ready. */

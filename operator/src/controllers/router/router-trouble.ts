@@ -14,6 +14,9 @@ export interface RouterTrouble {
   readonly isServed?: boolean
 }
 
+/** The reason of a Router's Degraded that is about its pods with built-ins: most Models and Ensembles do not need them. */
+export const BUILTINS_DEGRADED = 'BuiltinsDegraded'
+
 /** Returns the key of a namespace's Router. */
 export function routerKeyOf(namespace: string): string {
   return `${namespace}/${ROUTER_NAME}`
@@ -24,13 +27,13 @@ export function routerKeysOf({ metadata }: KubeObject): readonly string[] {
   return metadata.namespace === undefined ? [] : [routerKeyOf(metadata.namespace)]
 }
 
-/** Reads the trouble from a Router's conditions, so that Models and Ensembles can repeat it; undefined if there is none. Pure. */
+/** Reads the trouble from a Router's conditions, so that Models and Ensembles can repeat it; undefined if there is none. Built-ins are told by the steps that run them. Pure. */
 export function troubleOf(router: RouterObject | undefined): RouterTrouble | undefined {
   const conditions = router?.status?.conditions
   const [degraded, progressing, ready] = ['Degraded', 'Progressing', 'Ready'].map((type) =>
     findCondition(conditions, type),
   )
-  if (degraded?.status === 'True') {
+  if (degraded?.status === 'True' && degraded.reason !== BUILTINS_DEGRADED) {
     const { reason, message } = degraded
     return { reason, message, ...(ready?.status === 'True' && { isServed: true }) }
   }
