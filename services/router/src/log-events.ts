@@ -1,4 +1,3 @@
-import { BUILTIN_HOST } from '@tutti/builtins'
 import type { Logger } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import { isDecoupled } from '@tutti/model-config'
@@ -8,6 +7,7 @@ import {
   type CatalogEnsemble,
   type CatalogModel,
   hasReadyVersion,
+  listedEntries,
   whyNotServed,
 } from './catalog/catalog.ts'
 
@@ -80,9 +80,7 @@ function saysDecoupled(entry: CatalogModel | CatalogEnsemble | undefined): boole
 }
 
 function countReady(catalog: Catalog): { readonly models: number; readonly ensembles: number } {
-  const ready = [...catalog.models.values()].filter(
-    (entry) => entry.name !== BUILTIN_HOST && hasReadyVersion(entry),
-  )
+  const ready = listedEntries(catalog).filter(hasReadyVersion)
   const models = ready.filter((entry) => entry.kind === 'model').length
   return { models, ensembles: ready.length - models }
 }

@@ -294,6 +294,41 @@ await t.test('one served name is one resource’s, the one accepted first', asyn
   t.equal(logged('served name is taken by another resource').length, 1)
 })
 
+/** As ENSEMBLE_1, with a built-in in place of the Model. */
+function sigmoid(call?: object): RevisionObject {
+  const { data, ...rest } = ENSEMBLE_1
+  const { graph, models: _, ...accepted } = Object(data)
+  const [{ inputs, outputs, ...step }] = graph.steps
+  const built = {
+    ...step,
+    model: '/builtins',
+    builtin: { name: 'sigmoid', options: {} },
+    inputs: [{ ...inputs[0], name: 'input' }],
+    outputs: [{ ...outputs[0], name: 'output' }],
+    ...call,
+  }
+  const given = [{ ...graph.outputs[0], from: { kind: 'made', step: 0, output: 'output' } }]
+  return {
+    ...rest,
+    data: { ...accepted, models: {}, graph: { ...graph, steps: [built], outputs: given } },
+  }
+}
+
+await t.test(
+  'an Ensemble that has an answer for lost built-ins is served without any',
+  async (t) => {
+    const { router, sync, accept, ask } = open()
+    sync()
+    await accept(sigmoid())
+    t.equal(await ask('e'), 'STEP_UNAVAILABLE')
+    t.same(router.view.served.accepted, [])
+    const value = { datatype: 'FP32', shape: [1], value: [0] }
+    const onError = { kind: 'default', outputs: [{ name: 'output', value }] }
+    await accept(sigmoid({ call: { onError } }))
+    t.same(router.view.served.accepted, ['e-1'])
+  },
+)
+
 await t.test(
   'nothing is served before everything is known, and changes come together',
   async (t) => {

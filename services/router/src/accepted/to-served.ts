@@ -5,6 +5,7 @@ import {
   type Catalog,
   type CatalogEnsemble,
   type CatalogModel,
+  listedEntries,
   lookupStep,
 } from '../catalog/catalog.ts'
 import { signatureKey } from '../catalog/signature-key.ts'
@@ -29,11 +30,11 @@ export function toServed(catalog: Catalog, accepted: AcceptedSet): ServedInside 
   for (const one of accepted.ensembles) {
     if (servesEnsemble(catalog, one)) names.push(one.name)
   }
-  return { models: [...models.values()].flatMap(toServedModel), accepted: names.toSorted() }
+  return { models: listedEntries(catalog).flatMap(toServedModel), accepted: names.toSorted() }
 }
 
 function toServedModel(entry: CatalogModel | CatalogEnsemble): ServedByRouter['models'] {
-  if (entry.kind !== 'model' || entry.name === BUILTIN_HOST) return []
+  if (entry.kind !== 'model') return []
   const versions = entry.versions.flatMap(({ version, revisions }) =>
     revisions.length === 0 ? [] : [{ version, revisions: revisions.map((one) => one.revision) }],
   )
@@ -68,9 +69,8 @@ function servesEnsemble(catalog: Catalog, { accepted, source }: AcceptedEnsemble
   return calleesOf(plan.graph).every((callee) => {
     const { model } = callee
     const { entry: found, config } = lookupStep(catalog, callee)
-    // The models within that ensemble are checked when this check is made for it.
-    if (found.kind === 'ensemble') return true
-    if (model === BUILTIN_HOST) return found.versions.some(({ state }) => state === 'READY')
+    // The models within that ensemble are checked when this check is made for it. Built-ins are the same everywhere.
+    if (found.kind === 'ensemble' || model === BUILTIN_HOST) return true
     const before = checkedWith.get(model)
     return before !== undefined && signatureKey(config) === signatureKey(before)
   })

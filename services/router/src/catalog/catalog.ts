@@ -207,6 +207,11 @@ function withBuiltin(host: ResolvedEntry, { config }: PlanBuiltin): ResolvedEntr
   }
 }
 
+/** Lists the models and ensembles that clients may know of. */
+export function listedEntries({ models }: Catalog): readonly (CatalogModel | CatalogEnsemble)[] {
+  return [...models.values()].filter(({ name }) => name !== BUILTIN_HOST)
+}
+
 /** Tells whether an entry has a READY version, which requests reach. */
 export function hasReadyVersion(entry: CatalogModel | CatalogEnsemble | undefined): boolean {
   return entry?.versions.some((v) => v.state === 'READY') ?? false

@@ -15,6 +15,7 @@ import {
   type CatalogModel,
   EMPTY_CATALOG,
   type LiveRevision,
+  listedEntries,
   lookupModel,
   noStepYet,
   onlyForeign,
@@ -107,7 +108,7 @@ export class ServedView {
 
   /** Lists what clients may know of. */
   get entries(): readonly (CatalogModel | CatalogEnsemble)[] {
-    return [...this.#catalog.models.values()].filter(({ name }) => name !== BUILTIN_HOST)
+    return listedEntries(this.#catalog)
   }
 
   /** Models and ensembles by name, BUILTIN_HOST among them; a new map after every change. */
