@@ -1,6 +1,6 @@
 export type { UnreadyResource } from './api/cluster.ts'
 export type { Counts } from './api/counts.ts'
-export { parseSteps, type RecordedSteps, SpanCounts } from './api/step-span.ts'
+export { parseSteps, type RecordedSteps, SpanCounts, type ToldSteps } from './api/step-span.ts'
 export { CONSOLE_FLAGS, checkConsoleFlags } from './console-flags.ts'
 export type {
   ClusterSource,

@@ -101,4 +101,4 @@ export {
   toGrpcStatus,
 } from './status/grpc-status.ts'
 export { errorHeaders, toHttpStatus } from './status/http-status.ts'
-export { STEPS_HEADER, STEPS_PARAMETER } from './step-times.ts'
+export { STEPS_HEADER, STEPS_OF_FAILURES, STEPS_PARAMETER } from './step-times.ts'

@@ -102,7 +102,8 @@ export class RequestRunner {
     const { headers, rawHeaders, target: path } = exchange.head
     const restricted = group === 'page' ? undefined : group
     const selected = select({ headers, rawHeaders, path, route, group: restricted, socket })
-    const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
+    const asked = headers[STEPS_HEADER]
+    const backend = asked === undefined ? selected : tellSteps(selected, asked)
     const scope = openCallScope({
       clock,
       remainingMs: parseTimeout(exchange),

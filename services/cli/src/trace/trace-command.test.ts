@@ -8,10 +8,14 @@ import t from 'tap'
 import { ECHO_CHAIN, echo, serveEcho } from '../testing/echo-server.ts'
 import { runCommand } from '../testing/run-command.ts'
 
+const FAILS = 'parameters { key: "fails" value { string_value: "yes" } }'
 const MODELS = {
   numbers: echo('FP32', [3], 'max_batch_size: 8'),
   stream: echo('INT32', [1], 'model_transaction_policy { decoupled: true }'),
-  failing: echo('INT32', [1], 'parameters { key: "fails" value { string_value: "yes" } }'),
+  failing: echo('INT32', [1], FAILS),
+  frail: echo('FP32', [3], `max_batch_size: 8 ${FAILS}`),
+  fails: ECHO_CHAIN.replace(/"numbers"(?![^]*"numbers")/, '"frail"'),
+  broken: echo('INT32', [1], `model_transaction_policy { decoupled: true } ${FAILS}`),
   chain: ECHO_CHAIN,
 }
 const INPUT = '-i=x=[1,2,3]'
@@ -69,9 +73,38 @@ await t.test('`tutti trace` shows one request, over both protocols', async (t) =
     t.equal(code, 0)
     t.match(out, /^stream, version 1/)
   })
+  await t.test('it shows the step that failed, and ends with the error', async (t) => {
+    for (const url of [serving.grpc, serving.rest]) {
+      const failed = { code: 1, err: /in ensemble 'fails', it does not like that/ }
+      const text = await trace('fails', INPUT, `--url=${url}`)
+      t.match(text, {
+        ...failed,
+        out: /^\* {3}numbers .*\n\* {3}frail .*\n {6}failed: INVALID_REQUEST$/m,
+      })
+      const json = await trace('fails', INPUT, `--url=${url}`, '--format=json')
+      t.match(json, failed)
+      const reasons = ['INVALID_REQUEST', '', 'INVALID_REQUEST']
+      t.match(
+        JSON.parse(json.out).spans,
+        reasons.map((reason) => ({ reason })),
+      )
+    }
+    const stream = await trace('broken', '-i=a=b=1', `--url=${serving.grpc}`)
+    t.match(stream, { code: 1, err: /does not like/, out: /failed: INVALID_REQUEST/ })
+  })
+  await t.test('another client gets the error as ever', async (t) => {
+    const inputs = [{ name: 'a=b', datatype: 'INT32', shape: [1], data: [1] }]
+    const asked = {
+      method: 'POST',
+      headers: { 'tutti-steps': '1' },
+      body: JSON.stringify({ inputs }),
+    }
+    const { status } = await fetch(`${serving.rest}/v2/models/failing/infer`, asked)
+    t.equal(status, 400)
+  })
   await t.test('it says why a request or its flags fail', async (t) => {
     const at = `--url=${serving.rest}`
-    t.match(await trace('failing', '-i=a=b=1', at), { code: 1, err: /does not like/, out: '' })
+    t.match(await trace('failing', '-i=a=b=[1,2]', at), { code: 1, err: /shape/, out: '' })
     t.match(await trace(at), { code: 2, err: /got 0 model names/ })
     t.match(await trace('chain', INPUT, at, '--svg=x'), { code: 2, err: /unknown flag --svg/ })
   })

@@ -1,11 +1,12 @@
 import { type FlagTable, type FlagValues, type ProcessEnvironment, printable } from '@tutti/chassis'
-import { parseSteps, type RecordedSteps } from '@tutti/console'
-import { ServeError } from '@tutti/errors'
+import { parseSteps, type ToldSteps } from '@tutti/console'
+import { isReason, ServeError } from '@tutti/errors'
 import {
   type InferResponse,
   type OutgoingRequest,
   type ReceivedMetadata,
   STEPS_HEADER,
+  STEPS_OF_FAILURES,
   STEPS_PARAMETER,
 } from '@tutti/protocol'
 import type { Parameters } from '@tutti/tensor'
@@ -20,8 +21,8 @@ import { renderTrace } from './trace-text.ts'
 /** Flags of a traced request, and of the format of its trace. */
 export const TRACED_FLAGS = { ...REQUEST_FLAGS, format: FORMAT_FLAG } as const satisfies FlagTable
 
-/** Options of a client that asks its server for the times of steps. */
-export const ASK_FOR_STEPS = { headers: { [STEPS_HEADER]: '1' } }
+/** Options of a client that asks its server for the times of steps, also where one fails. */
+export const ASK_FOR_STEPS = { headers: { [STEPS_HEADER]: STEPS_OF_FAILURES } }
 
 /**
  * Parameter that makes a stream end with a response, which carries the steps' times, even if its model ends the stream without
@@ -42,7 +43,7 @@ export interface TraceOptions {
  * Sends one request and prints its trace.
  *
  * @param client - a client that was opened with ASK_FOR_STEPS; it is closed here.
- * @throws ServeError UNSUPPORTED if the server gives no times of steps.
+ * @throws ServeError UNSUPPORTED if the server gives no times of steps; the error of a request that has failed, after its trace.
  */
 export async function traceModel(
   client: ModelClient,
@@ -53,8 +54,11 @@ export async function traceModel(
     const metadata = await client.metadata(model, version)
     const inputs = await readInputs(metadata, flags, environment)
     const request = { modelName: model, modelVersion: version, inputs }
-    const trace = await traceRequest(client, request, metadata)
+    const { error, ...trace } = await traceRequest(client, request, metadata)
     environment.out(flags.format === 'json' ? renderTraceResult(trace) : renderTrace(trace))
+    if (error === undefined) return
+    const { reason, message } = error
+    throw new ServeError(isReason(reason) ? reason : 'INVALID_REQUEST', message)
   } finally {
     client.close()
   }
@@ -64,7 +68,7 @@ async function traceRequest(
   client: ModelClient,
   request: OutgoingRequest,
   metadata: ReceivedMetadata,
-): Promise<RequestTrace> {
+): Promise<RequestTrace & Pick<ToldSteps, 'error'>> {
   const asked = metadata.isDecoupled ? { ...request, parameters: FINAL_RESPONSE } : request
   const startedAt = performance.now()
   let last: InferResponse | undefined
@@ -79,7 +83,7 @@ async function traceRequest(
 }
 
 /** @throws ServeError UNSUPPORTED if the server does not say it. */
-function readSteps(response: InferResponse | undefined): RecordedSteps {
+function readSteps(response: InferResponse | undefined): ToldSteps {
   const told = response?.parameters.get(STEPS_PARAMETER)
   if (told?.kind !== 'string') {
     const text =

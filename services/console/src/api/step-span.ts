@@ -44,12 +44,18 @@ export const RecordedSteps = z.object({
 })
 export type RecordedSteps = Readonly<z.infer<typeof RecordedSteps>>
 
+const ToldSteps = RecordedSteps.extend({
+  /** The failure of the request. */
+  error: z.object({ reason: z.string(), message: z.string() }).exactOptional(),
+})
+export type ToldSteps = Readonly<z.infer<typeof ToldSteps>>
+
 /**
  * Reads the recorded steps of an answer.
  *
  * @param json - its parameter STEPS_PARAMETER.
  * @throws Error if another version wrote it.
  */
-export function parseSteps(json: string): RecordedSteps {
-  return RecordedSteps.parse(JSON.parse(json))
+export function parseSteps(json: string): ToldSteps {
+  return ToldSteps.parse(JSON.parse(json))
 }

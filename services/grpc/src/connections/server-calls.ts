@@ -80,7 +80,8 @@ export class ServerCalls implements Iterable<ServerCall> {
       const selected =
         this.#options.select?.({ headers, path, group: method?.group, socket }) ??
         this.#options.backend
-      const backend = headers[STEPS_HEADER] === undefined ? selected : tellSteps(selected)
+      const asked = headers[STEPS_HEADER]
+      const backend = asked === undefined ? selected : tellSteps(selected, asked)
       if (method === undefined) throw unknownMethod(path)
       const call = this.#open({ stream, socket, backend }, method)
       method.serve(call, method.definition)
