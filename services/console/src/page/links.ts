@@ -1,6 +1,6 @@
-const MODEL_PATH = '#/models/'
-
 import type { StepDetail } from '../api/model-detail.ts'
+
+const MODEL_PATH = '#/models/'
 
 /** Makes the address at which the page shows a model. */
 export function linkTo(model: string): string {
