@@ -254,7 +254,7 @@ await t.test('what an Ensemble may not say is refused', async (t) => {
           { name: 'a', ensembleRef: { name: 'e' }, inputMap: { x: 'x' }, hedge: { after: '1s' } },
         ],
       },
-      /^spec\.steps\[0\]\.hedge: got it for what is no Model, want it for a step with modelRef/,
+      /^spec\.steps\[0\]\.hedge: got it for a step that runs no Model, want it with modelRef/,
     ],
     [{ maxInFlightRequests: 0 }, /^spec\.maxInFlightRequests: /],
     [{ expose: {} }, /got neither ingress nor gateway/],

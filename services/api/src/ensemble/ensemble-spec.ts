@@ -114,7 +114,7 @@ export const EnsembleStepSpec = cel(
   },
   {
     rule: '!has(self.hedge) || has(self.modelRef)',
-    message: 'got it for what is no Model, want it for a step with modelRef',
+    message: 'got it for a step that runs no Model, want it with modelRef',
     field: 'hedge',
   },
 )

@@ -129,7 +129,7 @@ export function listMap<T extends z.ZodType>(element: T, key: string, o: Bounds)
 /** Makes the schema of a list of scalars in which each value comes at most once. */
 export function listSet<T extends z.ZodType>(element: T, o: Bounds) {
   const list = bounded(element, o).meta({ 'x-kubernetes-list-type': 'set' })
-  return unique(list, (value) => value, 'values')
+  return unique(list, (value) => value, 'value')
 }
 
 /** Makes the schema of a list that server-side apply replaces as a whole. */
