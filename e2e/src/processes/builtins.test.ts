@@ -33,7 +33,7 @@ spec:
     - name: tile
       builtin: { name: crop }
       inputMap: { image: decode.image }
-      forEach: { items: { box: boxes }, maxItems: 16, maxParallel: 4, gather: Concat }
+      forEach: { items: { box: boxes }, maxItems: 16, maxParallel: 16, gather: Concat }
     - { name: float, builtin: { name: cast, datatype: FP32 }, inputMap: { input: decode.image } }
     - { name: mean, builtin: { name: reduce, op: mean, axes: [0, 1] }, inputMap: { input: float.output } }
     - { name: rows, builtin: { name: expandDims, axis: 0 }, inputMap: { input: mean.output } }
@@ -51,10 +51,13 @@ spec:
 const PICTURE = await readFile(`${ROOT}docs/images/face-before-after.jpg`)
 
 function tensors() {
-  const boxes = new Float32Array([0, 0, 40, 30, 5, 5, 45, 25, 100, 20, 140, 70])
+  // So many that a killed step has more of them than a budget of retries would allow.
+  const boxes = new Float32Array(
+    Array.from({ length: 16 }, (_, i) => [5 * i, i, 5 * i + 40, i + 30 + (i % 3)]).flat(),
+  )
   return [
     { name: 'picture', datatype: 'UINT8', shape: [PICTURE.length], data: PICTURE },
-    { name: 'boxes', datatype: 'FP32', shape: [3, 4], data: Buffer.from(boxes.buffer) },
+    { name: 'boxes', datatype: 'FP32', shape: [16, 4], data: Buffer.from(boxes.buffer) },
   ] as const
 }
 

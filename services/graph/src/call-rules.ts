@@ -26,8 +26,8 @@ const StepRetry = z.object({
   retryOn: z.array(z.enum(RETRY_CODES)).readonly(),
   /** Longest wait before the second attempt, in milliseconds. It doubles with each attempt. */
   backoffMs: z.int().min(1),
-  /** Percent of the step's calls that may be retries. */
-  budgetPercent: z.int().min(1).max(100),
+  /** Percent of the step's calls that may be retries; absent for no bound. */
+  budgetPercent: z.int().min(1).max(100).exactOptional(),
 })
 export type StepRetry = Readonly<z.infer<typeof StepRetry>>
 

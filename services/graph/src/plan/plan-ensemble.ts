@@ -179,11 +179,12 @@ class TensorTable {
 }
 
 const NO_RULES: CallRules = {}
-/** A built-in keeps nothing and changes nothing, so that one whose replica is lost runs again. */
-const BUILTIN_RULES: CallRules = {
-  retry: { ...RETRY_DEFAULTS, maxRetries: 2 },
-  mayRunTwice: true,
-}
+const { retryOn, backoffMs } = RETRY_DEFAULTS
+/**
+ * A built-in keeps nothing and changes nothing, so that one whose replica is lost runs again. A replica may have hundreds of items when
+ * it is lost, so no budget bounds that.
+ */
+const BUILTIN_RULES: CallRules = { retry: { maxRetries: 2, retryOn, backoffMs }, mayRunTwice: true }
 
 function draftStep(
   step: GraphStep,

@@ -227,6 +227,8 @@ await t.test('a built-in is planned with its text, and may run twice', async (t)
       ['/builtins', 'softmax'],
     ],
   )
+  const retry = { maxRetries: 2, retryOn: ['UNAVAILABLE'], backoffMs: 10 }
+  t.same(plan.steps[0]?.call, { retry, mayRunTwice: true }, 'as often as replicas are lost')
   t.same(JSON.parse(plan.steps[3]?.builtin?.text ?? ''), {
     name: 'softmax',
     options: { axis: -1 },

@@ -146,6 +146,18 @@ await t.test('retries are a share of the calls, and one a second', async (t) => 
   t.same(rig.left, [0, 0, 0, 0])
 })
 
+await t.test('a rule without a budget tries every failure again', async (t) => {
+  const { budgetPercent: _, ...retry } = RETRY
+  const rig = createStepRig({ retry, mayRunTwice: true }, { random })
+  const asked = Array.from({ length: 30 }, () => rig.ask())
+  for (const attempt of rig.attempts.slice()) attempt.fail(LOST, 'maybe')
+  rig.clock.advance(10)
+  await settle()
+  for (const attempt of rig.attempts.slice(30)) attempt.answer(1)
+  t.same(asked.flatMap(seen), Array<number>(30).fill(1))
+  t.same(await rig.counts(...RETRIES), [30, 0])
+})
+
 await t.test('an Ensemble within a step is tried again as a whole', async (t) => {
   const rig = createCallRig({
     random,

@@ -15,9 +15,9 @@ type RetryRules = Pick<CallRules, 'retry' | 'mayRunTwice'>
  * of the step are a share of its calls; beyond it a failure is final.
  */
 export function withRetries(rules: RetryRules, next: StepCall): StepCall {
-  const { retry } = rules
+  const percent = rules.retry?.budgetPercent
   const budget =
-    retry && new CallBudget({ percent: retry.budgetPercent, reserve: 10, perSecond: 1 })
+    percent === undefined ? undefined : new CallBudget({ percent, reserve: 10, perSecond: 1 })
   return (o, call, sink) => {
     budget?.called()
     new RetriedCall({ rules, budget, next }, o, call, sink).begin(1)
@@ -43,7 +43,7 @@ export function callModel(o: RequestDependencies, call: ModelCall, sink: Respons
 
 interface Retrying {
   readonly rules: RetryRules
-  /** Absent for what is tried again without a rule. */
+  /** Absent for what is tried again without a rule of the step. */
   readonly budget: CallBudget | undefined
   readonly next: StepCall
 }
