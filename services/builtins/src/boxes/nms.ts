@@ -8,7 +8,7 @@ import { boxFormat, convertBoxFormat } from './box-formats.ts'
 import { suppressionOptions } from './suppression-options.ts'
 
 /** Most scores of each box for each class that occurs. */
-export const MAX_CLASS_SCORES = 2 ** 28
+export const MAX_CLASS_SCORES = 2 ** 26
 const BOXES = ['FP16', 'FP32'] as const
 
 const options = z.strictObject({

@@ -22,14 +22,3 @@ export interface OpenedCode {
     signal?: CancelSignal,
   ): readonly NamedTensor[] | Promise<readonly NamedTensor[]>
 }
-
-/** The code of a built-in. */
-export interface CodeStep<Options> {
-  /**
-   * `thread`: it computes in JavaScript, and gets a thread of its own for each instance. `pool`: it awaits native code that runs on libuv's
-   * threads, and computes next to nothing itself, so it is called on the serving thread.
-   */
-  readonly runsOn: 'thread' | 'pool'
-  /** Loads the code and opens it. @throws ServeError MODEL_LOAD_FAILED for files that do not fit. */
-  open(options: Options, place: CodePlace): Promise<OpenedCode>
-}
