@@ -33,7 +33,8 @@ const retry = {
 const again: CallRules = { retry, mayRunTwice: true }
 const internal: CallRules = { retry: { ...retry, retryOn: ['INTERNAL'] }, mayRunTwice: true }
 const timeoutMs = 300
-const hedge = { afterMs: 20, maxPercent: 100 }
+/** Far longer than an item takes, so that only the one that hangs has a second attempt. */
+const hedge = { afterMs: 1000, maxPercent: 100 }
 const fallback = { kind: 'fallback', model: 'n', version: -1 } as const
 const four = { ...DEFAULT, shape: [4, 1], value: [-1, -1, -1, -1] }
 const stepDefault = { kind: 'default', outputs: [{ name: 'Y', value: four }] } as const
@@ -158,7 +159,7 @@ const ROWS: readonly Row[] = [
     told: 'STEP_TIMEOUT 4/3/0',
   },
   {
-    rules: { forEach, call: { timeoutMs, hedge, mayRunTwice: true } },
+    rules: { forEach, call: { hedge, mayRunTwice: true } },
     fault: ['hang', 1],
     wanted: [1, 1, 1, 1],
     executed: repeated,
