@@ -11,6 +11,7 @@ const MORE_ANSWERS = 5
 export class Load {
   readonly #clients: readonly Asking[]
   readonly #thinkMs: number
+  readonly #moreAnswers: number
   #problems: string[] = []
   #accepted: readonly Uint8Array[]
   #asked = 0
@@ -22,6 +23,7 @@ export class Load {
    *
    * @param o.answer - the right one, until another is accepted.
    * @param o.thinkMs - between an answer and the next question; 0 if absent.
+   * @param o.moreAnswers - of each client before and after what `during` does; fewer where an answer takes long.
    */
   constructor(
     t: Test,
@@ -31,10 +33,12 @@ export class Load {
       readonly rest: number
       readonly answer: Uint8Array
       readonly thinkMs?: number
+      readonly moreAnswers?: number
     },
   ) {
     this.#accepted = [o.answer]
     this.#thinkMs = o.thinkMs ?? 0
+    this.#moreAnswers = o.moreAnswers ?? MORE_ANSWERS
     this.#clients = [
       ...Array.from({ length: o.grpc }, () => askGrpc(t, question)),
       ...Array.from({ length: o.rest }, () => askRest(t, question)),
@@ -114,7 +118,7 @@ export class Load {
     const before = this.#clients.map(({ right }) => right)
     await until(
       () => `each client has more answers; what came instead: ${this.#problems.slice(-3).join()}`,
-      () => this.#clients.every(({ right }, i) => right >= (before[i] ?? 0) + MORE_ANSWERS),
+      () => this.#clients.every(({ right }, i) => right >= (before[i] ?? 0) + this.#moreAnswers),
     )
   }
 }

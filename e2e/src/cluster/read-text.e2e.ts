@@ -75,7 +75,7 @@ await t.test('read-text', { skip: withoutTuttiImages() || WITHOUT_OCR }, async (
     inputs: [fileTensor(picture)],
     outputs: OUTPUTS,
   }
-  const load = new Load(t, question, { grpc: 2, rest: 1, answer: bytes })
+  const load = new Load(t, question, { grpc: 2, rest: 1, answer: bytes, moreAnswers: 2 })
   await load.begin()
 
   await t.test('the manifest as it stands gives the bytes of one process', async (t) => {
