@@ -1,6 +1,9 @@
+import { flagRefusal } from '@tutti/chassis'
+import { parseSpec } from './controllers/read-spec.ts'
 import { type NatsSettings, toNatsSettings } from './nats/nats-flags.ts'
 import { NATS_SECRETS } from './nats/tenancy-secrets.ts'
 import type { OperatorFlags } from './operator-flags.ts'
+import { PodDefaults } from './resources/pod-defaults.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
 import type { PodNatsSettings as PodAccess, StepPodSettings } from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
@@ -21,6 +24,7 @@ export function toStepPodSettings({
     pythonCudaImage: flags['step-python-cuda-image'],
     imagePullPolicy: flags['step-image-pull-policy'],
     imagePullSecrets: flags['image-pull-secret'],
+    podDefaults: readPodDefaults('step-defaults', flags),
     nats: toPodAccess(toNatsSettings(flags)),
     metricsConfig: flags['metrics-config'],
     telemetry: toTelemetry(flags),
@@ -55,12 +59,14 @@ function toPodAccess({ urls, prefix, servers }: NatsSettings): PodAccess {
 /** Derives the settings of routers from the flags and the settings of steps. */
 export function toRouterDefaults(
   flags: OperatorFlags,
-  { nats, network, metricsConfig, telemetry, imagePullSecrets }: StepPodSettings,
+  { nats, network, metricsConfig, telemetry, imagePullSecrets, allowsHostAccess }: StepPodSettings,
 ): RouterDefaults {
   return {
     image: flags['router-image'],
     imagePullPolicy: flags['router-image-pull-policy'],
     imagePullSecrets,
+    podDefaults: readPodDefaults('router-defaults', flags),
+    allowsHostAccess,
     allowsImage: flags['allow-router-image'],
     replicas: flags['router-replicas'],
     console: flags['router-console'],
@@ -68,5 +74,24 @@ export function toRouterDefaults(
     metricsConfig,
     telemetry,
     network,
+  }
+}
+
+/** Reads what an installation adds to pods. @throws ServeError FLAG_INVALID that names what is wrong in the JSON. */
+function readPodDefaults(
+  name: 'step-defaults' | 'router-defaults',
+  { [name]: text }: OperatorFlags,
+): PodDefaults | undefined {
+  if (text === undefined) return undefined
+  const { spec, problem } = parseSpec(PodDefaults, toJson(name, text))
+  if (problem !== undefined) throw flagRefusal(`--${name}`, problem)
+  return spec
+}
+
+function toJson(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw flagRefusal(`--${name}`, `got what is no JSON (${String(error)}), want an object`)
   }
 }

@@ -63,13 +63,23 @@ export const WORKLOAD_FLAGS = {
   'allow-router-image': {
     type: 'bool',
     default: false,
-    description: 'Routers may choose their image (`spec.image`).',
+    description:
+      'Routers may choose their image (`spec.image`), and containers (`spec.podTemplate`).',
   },
   'router-console': {
     type: 'enum',
     values: ROUTER_CONSOLES,
     default: 'None',
     description: 'Console of a router whose Router sets none.',
+  },
+  'step-defaults': {
+    type: 'string',
+    description:
+      'What all pods of steps get unless their Model says otherwise, as JSON: `resources` and `podTemplate`, as in a Model.',
+  },
+  'router-defaults': {
+    type: 'string',
+    description: 'The same for the pods of routers, which their Router may change.',
   },
   'image-pull-secret': {
     type: 'string',

@@ -14,6 +14,7 @@ export const CONDITIONS = {
     Routable: 'Every ready router of the namespace sends requests to a pod of this generation.',
     Progressing: 'Pods are being created, replaced or removed.',
     Degraded: 'Something is wrong. Requests may still be answered.',
+    Suspended: 'The Model has no pods, because `spec.suspend` is true.',
     Ready:
       'The Model is accepted, verified, available and routable, and no pods of an earlier generation are left. The first request is answered.',
   },
@@ -78,6 +79,7 @@ export const REASONS = {
     NoRouters: NO_ROUTER,
     NotAccepted: 'A new pod has loaded a revision that the operator has not accepted yet.',
     NotRouted: 'A router does not serve the new revision yet.',
+    NotSuspended: '`spec.suspend` is not true.',
     ObjectConflict:
       'An object of that name belongs to something else. Delete or rename that object.',
     Paused: '`spec.paused` is true: the pods stay as they are.',
@@ -98,6 +100,8 @@ export const REASONS = {
       "`inputs`, `outputs` or `maxBatchSize` differ from the model's. The message names the field.",
     SecretNotFound:
       'The Secret of `storage.secretRef` does not exist. Create it; the pods stay as they are until then.',
+    Suspended: '`spec.suspend` is true, and there are no pods.',
+    Suspending: '`spec.suspend` is true, and the last pods end their requests.',
     Terminating: TERMINATING,
     Verified: 'The model has the inputs and outputs that the Model declares.',
   },

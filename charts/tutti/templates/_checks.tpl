@@ -24,6 +24,17 @@
 {{- $problems = append $problems "step.image.digest: got a digest without step.pythonImage, want its repository and digest too" -}}
 {{- end -}}
 {{- end -}}
+{{- range $name, $defaults := dict "step" .Values.step.defaults "router" .Values.router.defaults -}}
+{{- $template := $defaults.podTemplate | default dict -}}
+{{- if regexMatch "[\\[:,]null[\\],}]" (toJson $template) -}}
+{{- $problems = append $problems (printf "%s.defaults.podTemplate: got null, want $patch: delete in an object to remove what is there" $name) -}}
+{{- end -}}
+{{- range $key := keys (dig "metadata" "labels" (dict) $template) | sortAlpha -}}
+{{- if regexMatch "^(app\\.kubernetes\\.io|([a-z0-9.-]+\\.)?tutti\\.dev)/" $key -}}
+{{- $problems = append $problems (printf "%s.defaults.podTemplate.metadata.labels: got %s, which belongs to the operator; want another prefix" $name $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $key := keys .Values.global | sortAlpha -}}
 {{- if and (ne $key "imageRegistry") (eq (lower $key) "imageregistry") -}}
 {{- $problems = append $problems (printf "global.%s: want global.imageRegistry" $key) -}}
@@ -95,9 +106,9 @@ operator.image: [repository, pullPolicy]
 operator.podDisruptionBudget: [enabled]
 serviceAccount: [create]
 rbac: [create, aggregateRoles]
-router: [replicas, image, allowImage, console]
+router: [replicas, image, allowImage, console, defaults]
 router.image: [repository, pullPolicy]
-step: [image, pythonImage, cudaImage, pythonCudaImage, allowHostAccess]
+step: [image, pythonImage, cudaImage, pythonCudaImage, allowHostAccess, defaults]
 step.image: [repository, pullPolicy]
 nats: [enabled, replicas, subjectPrefix, credentialLifetimeSeconds, image, config, accounts, podDisruptionBudget, external]
 nats.image: [repository, tag, pullPolicy]

@@ -33,6 +33,11 @@
 {{- if eq .Values.operator.logLevel "error" -}}
 {{- $flags = append $flags "--log-warning=false" -}}
 {{- end -}}
+{{- range $flag, $defaults := dict "step-defaults" .Values.step.defaults "router-defaults" .Values.router.defaults -}}
+{{- if or $defaults.resources $defaults.podTemplate -}}
+{{- $flags = append $flags (printf "--%s=%s" $flag (pick $defaults "resources" "podTemplate" | toJson)) -}}
+{{- end -}}
+{{- end -}}
 {{- range .Values.imagePullSecrets -}}
 {{- $flags = append $flags (printf "--image-pull-secret=%s" .name) -}}
 {{- end -}}

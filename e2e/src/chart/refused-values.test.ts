@@ -39,7 +39,7 @@ function listValues(): readonly Value[] {
 
 /** Finds what a group of the chart's own may hold; undefined for others. */
 function propertiesOf({ $ref = '', properties }: Rendered, definitions: Rendered) {
-  if ($ref === '#/definitions/resources') return undefined
+  if (/\/(resources|resourcesOfPods|podTemplate)$/.test($ref)) return undefined
   return properties ?? definitions[$ref.split('/').at(-1)]?.properties
 }
 
@@ -69,6 +69,9 @@ await t.test('values that cannot be are refused', WITH_HELM, async (t) => {
     { 'global.imageRegistry': 'a/../b' },
     { 'telemetry.sampleRatio': 2 },
     { 'router.console': 'On' },
+    { 'step.defaults.resources.limits.memory': '12Quux' },
+    { 'step.defaults.podTemplate.metadata.labels': { 'a b': 'c' } },
+    { 'router.defaults.priorityClassName': 'high' },
   ]
   await forEach(cases, async (values) => {
     const { code, err } = await template(values)
@@ -123,6 +126,14 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       '- telemetry.otlpEndpoint: got http://c:70000, want the base',
     ],
     [{ 'telemetry.sampleRatio': 0.5 }, '- telemetry.otlpEndpoint: got none, want the collector'],
+    [
+      { 'step.defaults.podTemplate': { spec: { volumes: [{ name: 'a', emptyDir: null }] } } },
+      '- step.defaults.podTemplate: got null, want $patch: delete',
+    ],
+    [
+      { 'router.defaults.podTemplate': { metadata: { labels: { 'tutti.dev/model': 'a' } } } },
+      '- router.defaults.podTemplate.metadata.labels: got tutti.dev/model, which belongs to the operator',
+    ],
     [{ 'global.imageregistry': 'r.example' }, '- global.imageregistry: want global.imageRegistry'],
     [
       { 'metrics.enabled': false, 'metrics.serviceMonitor.enabled': true },

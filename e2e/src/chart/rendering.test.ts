@@ -98,7 +98,7 @@ await t.test(
         t.equal(level.additionalProperties, false, `${path}: closed`)
         levels.push(path)
       }
-      const optional = ['requests', 'limits', 'claims']
+      const optional = ['requests', 'limits', 'claims', 'metadata', 'spec']
       const known = Object.keys(level.properties).filter((key) => !optional.includes(key))
       const written = Object.keys(at).filter((key) => !optional.includes(key))
       t.same(written.toSorted(), known.toSorted(), `${path}: schema and values.yaml say the same`)
@@ -200,7 +200,7 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   ]) {
     t.ok(args.includes(wanted), wanted)
   }
-  t.notOk(args.some((arg) => /^--(?:otlp|router-console)/.test(arg)))
+  t.notOk(args.some((arg) => /^--(?:otlp|router-console|step-defaults|router-defaults)/.test(arg)))
   const digest = `sha256:${'0'.repeat(64)}`
   const values = {
     'step.image.digest': digest,
@@ -210,12 +210,16 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
     'nats.replicas': 3,
     scope: { mode: 'Namespaces', namespaces: ['a', 'b'] },
     'router.console': 'Show',
+    'router.defaults.podTemplate': { spec: { priorityClassName: 'high' } },
+    'step.defaults.resources': { requests: { cpu: 1 } },
     'networkPolicy.scrapeNamespaces': ['monitoring'],
     operator: { logLevel: 'error', extraArgs: ['--health-port=1'] },
     telemetry: { otlpEndpoint: 'http://c:4318', sampleRatio: 0.00001, headersSecret: 'otlp' },
   }
   const others = operatorArgsOf(await render(values))
   for (const wanted of [
+    '--router-defaults={"podTemplate":{"spec":{"priorityClassName":"high"}},"resources":{}}',
+    '--step-defaults={"podTemplate":{},"resources":{"requests":{"cpu":1}}}',
     `--step-image=registry.example/tutti/step@${digest}`,
     `--step-python-image=registry.example/tutti/step-python@${digest}`,
     '--image-pull-secret=pull',

@@ -116,6 +116,8 @@ await t.test('settings of the Router and the installation reach the pods', async
     resources: { spec: { builtins: { resources: { limits: { memory: '4Gi' } } } } },
     nodeSelector: { spec: { builtins: { nodeSelector: { disk: 'fast' } } } },
     tolerations: { spec: { builtins: { tolerations: [{ key: 'a', operator: 'Exists' }] } } },
+    podTemplate: { spec: { builtins: { podTemplate: { metadata: { labels: { team: 'a' } } } } } },
+    podDefaults: { settings: { podDefaults: { podTemplate: { spec: { schedulerName: 'own' } } } } },
     drain: { spec: { timeouts: { drain: '90s' } } },
     transport: { spec: { stepTransport: 'TLS' } },
     image: { settings: { image: 'other:1' } },

@@ -4,6 +4,7 @@ import type { DesiredChild } from '../runtime/children.ts'
 import { buildStepChildren } from './build-step-children.ts'
 import { type Scaling, toScaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
+import { joinMetadata, joinResources, overlayAll, toRequirements } from './pod-defaults.ts'
 import { DEFAULT_RESOURCES } from './router-deployment.ts'
 import { NATS_MOUNT, natsVolume, ourPodSpec, TMP_MOUNT, TMP_VOLUME } from './serving-pod.ts'
 import { buildStepContainer, toPodTimes } from './step-container.ts'
@@ -57,7 +58,9 @@ function timesOf({ timeouts }: RouterSpec) {
 }
 
 function buildTemplate({ namespace, spec, settings }: BuiltinsFacts): PodTemplateSpec {
-  const { resources = DEFAULT_RESOURCES, nodeSelector, tolerations } = spec.builtins ?? {}
+  const { resources, nodeSelector, tolerations, podTemplate } = spec.builtins ?? {}
+  const { podDefaults } = settings
+  const templates = [podDefaults?.podTemplate, podTemplate]
   const times = timesOf(spec)
   const main = buildStepContainer({
     namespace,
@@ -65,7 +68,7 @@ function buildTemplate({ namespace, spec, settings }: BuiltinsFacts): PodTemplat
     image: settings.image,
     serves: ['--builtins'],
     times,
-    resources: toPlain(resources),
+    resources: toRequirements(joinResources(resources, podDefaults?.resources, DEFAULT_RESOURCES)),
     mounts: [NATS_MOUNT, TMP_MOUNT],
   })
   const pod: PodSpec = {
@@ -80,5 +83,9 @@ function buildTemplate({ namespace, spec, settings }: BuiltinsFacts): PodTemplat
     volumes: [natsVolume(settings.nats), TMP_VOLUME],
     ...toPlain({ nodeSelector, tolerations }),
   }
-  return toStepTemplate({ labels: BUILTINS_LABELS, spec: pod })
+  return toStepTemplate({
+    labels: { ...joinMetadata('labels', ...templates), ...BUILTINS_LABELS },
+    annotations: joinMetadata('annotations', ...templates),
+    spec: overlayAll(pod, ...templates),
+  })
 }

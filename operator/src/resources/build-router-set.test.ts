@@ -157,6 +157,7 @@ await t.test('no field of a Router is without effect', async (t) => {
     resources: { limits: { memory: '4Gi' } },
     nodeSelector: { disk: 'fast' },
     tolerations: [{ key: 'a', operator: 'Exists' }],
+    podTemplate: { spec: { priorityClassName: 'high' } },
     maxInFlightRequests: 7,
     maxInFlightBytes: 8,
     timeouts: { drain: '90s' },

@@ -1,12 +1,14 @@
 import { FETCH, type ModelSpec, VERIFY } from '@tutti/api'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
+import type { ModelFacts } from './model-facts.ts'
+import { resourcesOfFetch } from './resources-of-model.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
 import type { StepPodSettings } from './step-settings.ts'
 
-/** The path of the model's directory in containers. */
-export const MODEL_DIRECTORY = '/models/model'
 const MODELS = '/models'
+/** Pattern of a path of `modelDirectory`, without anchors. */
+export const MODEL_DIRECTORY = `${MODELS}/[^/']+`
 const CREDENTIALS = '/var/run/tutti/credentials'
 /** Path at which the container of an image gets the volume. The image may have its model anywhere. */
 const COPIED = '/var/run/tutti/model'
@@ -20,15 +22,25 @@ export interface ArtifactParts {
   readonly mount: VolumeMount
 }
 
+/** Returns the path of a model's directory in containers. Served names may have colons, which paths of mounts may not. */
+export function modelDirectory(modelName: string): string {
+  return `${MODELS}/${modelName.replaceAll(':', '%3A')}`
+}
+
 /** Builds the volumes and init containers that bring the artifacts into a pod and check their digest. */
-export function buildArtifactParts(spec: ModelSpec, settings: StepPodSettings): ArtifactParts {
+export function buildArtifactParts({
+  spec,
+  settings,
+  modelName,
+}: Pick<ModelFacts, 'spec' | 'settings' | 'modelName'>): ArtifactParts {
+  const directory = modelDirectory(modelName)
   const source = parseArtifactSource(spec.storageUri)
-  if (source.kind === 'remote') return buildFetched(spec, source.uri, settings)
-  const mount = toMount(source)
+  if (source.kind === 'remote') return buildFetched(spec, { uri: source.uri, directory, settings })
+  const mount = toMount(source, directory)
   const { digest } = spec.storage ?? {}
-  const copy = source.kind === 'image' ? [buildCopy(spec, source)] : []
+  const copy = source.kind === 'image' ? [buildCopy(spec, settings, source)] : []
   const name = copy.length > 0 ? VERIFY : FETCH
-  const args = ['fetch', '--verify', MODEL_DIRECTORY, '--digest', digest ?? '']
+  const args = ['fetch', '--verify', directory, '--digest', digest ?? '']
   const verify =
     digest === undefined ? [] : [buildFetch({ name, spec, settings, args, mounts: [mount] })]
   return { initContainers: [...copy, ...verify], volumes: [toVolume(source)], mount }
@@ -40,24 +52,29 @@ export function buildArtifactParts(spec: ModelSpec, settings: StepPodSettings): 
  */
 function buildCopy(
   spec: ModelSpec,
+  settings: StepPodSettings,
   { image, path }: Extract<ArtifactSource, { kind: 'image' }>,
 ): Container {
   const args = ['-RLf', `/${path}/.`, COPIED]
   return {
     ...ourContainer(FETCH, { image }, { command: 'cp', args }),
     volumeMounts: [{ name: VOLUME, mountPath: COPIED }],
-    ...toFetchResources(spec),
+    resources: resourcesOfFetch(spec, settings),
   }
 }
 
-function buildFetched(spec: ModelSpec, uri: string, settings: StepPodSettings): ArtifactParts {
+function buildFetched(
+  spec: ModelSpec,
+  o: { readonly uri: string; readonly directory: string; readonly settings: StepPodSettings },
+): ArtifactParts {
+  const { uri, directory, settings } = o
   const { secretRef, digest } = spec.storage ?? {}
   const args = [
     'fetch',
     '--uri',
     uri,
     '--to',
-    MODEL_DIRECTORY,
+    directory,
     ...(digest === undefined ? [] : ['--digest', digest]),
     ...(secretRef === undefined ? [] : ['--secret-dir', CREDENTIALS]),
   ]
@@ -81,11 +98,14 @@ function toVolume(source: Exclude<ArtifactSource, { kind: 'remote' }>): Volume {
     : { name: VOLUME, hostPath: { path: source.path, type: 'Directory' } }
 }
 
-function toMount(source: Exclude<ArtifactSource, { kind: 'remote' }>): VolumeMount {
+function toMount(
+  source: Exclude<ArtifactSource, { kind: 'remote' }>,
+  mountPath: string,
+): VolumeMount {
   const hasPath = source.kind === 'claim' && source.path !== ''
   return {
     name: VOLUME,
-    mountPath: MODEL_DIRECTORY,
+    mountPath,
     readOnly: true,
     ...(hasPath && { subPath: source.path }),
   }
@@ -101,27 +121,6 @@ function buildFetch(o: {
   return {
     ...ourContainer(o.name, o.settings, { command: 'tutti-step', args: o.args }),
     volumeMounts: [...o.mounts, TMP_MOUNT],
-    ...toFetchResources(o.spec),
+    resources: resourcesOfFetch(o.spec, o.settings),
   }
-}
-
-/**
- * Returns the resources of the serving container without its devices. A quota of the namespace may want resources of every
- * container.
- */
-function toFetchResources({ resources }: ModelSpec): Pick<Container, 'resources'> {
-  if (resources === undefined) return {}
-  const { requests, limits } = resources
-  return {
-    resources: {
-      ...(requests !== undefined && { requests: withoutDevices(requests) }),
-      ...(limits !== undefined && { limits: withoutDevices(limits) }),
-    },
-  }
-}
-
-type Quantities = Readonly<Record<string, string | number>>
-
-function withoutDevices(quantities: Quantities): Quantities {
-  return Object.fromEntries(Object.entries(quantities).filter(([name]) => !name.includes('/')))
 }

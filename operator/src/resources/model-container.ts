@@ -1,11 +1,11 @@
 import { type ModelOverrides, type ModelSpec, toModelOverrides } from '@tutti/api'
 import { engineOfFormat } from '@tutti/engines'
-import type { Container, ResourceRequirements, Volume, VolumeMount } from '@tutti/kube'
+import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
-import { MODEL_DIRECTORY } from './model-artifacts.ts'
+import { modelDirectory } from './model-artifacts.ts'
 import { devicesOf } from './model-devices.ts'
 import { modelImageOf } from './model-image.ts'
-import { toPlain } from './plain.ts'
+import { resourcesOfModel } from './resources-of-model.ts'
 import { NATS_MOUNT, natsVolume, TMP_MOUNT, TMP_VOLUME } from './serving-pod.ts'
 import { buildStepContainer, type PodTimes, toPodTimes } from './step-container.ts'
 import type { StepPodSettings } from './step-settings.ts'
@@ -41,14 +41,14 @@ export function buildMainContainer({
     image: modelImageOf(spec, settings),
     serves: [
       '--model-directory',
-      `${modelName}=${MODEL_DIRECTORY}`,
+      `${modelName}=${modelDirectory(modelName)}`,
       '--model-overrides',
       // In a fixed order of keys: the text is part of the pod template.
       `${modelName}=${toCanonicalJson(overridesOf(spec))}`,
     ],
     devices: devicesOf(spec) ?? {},
     times: podTimesOf(spec),
-    resources: toResources(spec),
+    resources: resourcesOfModel(spec, settings),
     mounts: [
       mount,
       NATS_MOUNT,
@@ -92,11 +92,4 @@ function usesSharedMemory({ modelFormat }: ModelSpec): boolean {
  */
 function sharedMemoryOf({ resources }: ModelSpec): string {
   return String(resources?.limits?.['memory'] ?? '1Gi')
-}
-
-function toResources(spec: ModelSpec): ResourceRequirements {
-  const { resources = {} } = spec
-  const devices = devicesOf(spec)
-  if (devices === undefined) return toPlain(resources)
-  return toPlain({ ...resources, limits: { ...resources.limits, ...devices } })
 }

@@ -13,6 +13,8 @@ export interface ModelFacts {
   /** Name of the children. */
   readonly childName: string
   readonly settings: StepPodSettings
+  /** Labels of the Model for its pods, see podLabelsOf. */
+  readonly labels?: Readonly<Record<string, string>>
   /** Digest of the Secret with which artifacts are fetched; absent without one. */
   readonly credentialsDigest?: string
 }
@@ -22,6 +24,7 @@ export function toModelFacts(o: {
   readonly namespace: string
   readonly spec: ModelSpec
   readonly settings: StepPodSettings
+  readonly labels?: Readonly<Record<string, string>>
   readonly credentialsDigest?: string
 }): ModelFacts {
   const { name, spec } = o

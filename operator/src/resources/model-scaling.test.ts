@@ -38,6 +38,17 @@ await t.test('a change of the provider makes no jump', async (t) => {
   t.equal(planReplicas({ provider: 'None', replicas: 0 }, { live: 3 }), 0)
 })
 
+await t.test('a Model that is suspended has no pods, and gets them back', async (t) => {
+  const none = { provider: 'None', replicas: 0 }
+  for (const provider of ['Native', 'HPA', 'None'] as const) {
+    t.same(toScaling({ suspend: true, scaling: { provider, minReplicas: 2 } }), none, provider)
+  }
+  t.equal(planReplicas(toScaling({ scaling: { minReplicas: 2 } }), { live: 0 }), 2)
+  const hpa = { provider: 'HPA', min: 2, max: 4 } as const
+  t.equal(planReplicas(hpa, { live: 0 }), 2, 'an HPA does nothing while there are none')
+  t.equal(planReplicas(hpa, { live: undefined }), undefined)
+})
+
 await t.test('where there may be several pods', async (t) => {
   t.notOk(mayHaveSeveral(toScaling({})))
   t.ok(mayHaveSeveral(toScaling({ scaling: { maxReplicas: 2 } })))

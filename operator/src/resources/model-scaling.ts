@@ -17,7 +17,11 @@ export type Scaling =
 
 const DOWN_WINDOW_S = 300
 
-export function toScaling({ scaling = {} }: Pick<ModelSpec, 'scaling'>): Scaling {
+export function toScaling({
+  scaling = {},
+  suspend = false,
+}: Pick<ModelSpec, 'scaling' | 'suspend'>): Scaling {
+  if (suspend) return { provider: 'None', replicas: 0 }
   const { provider = 'Native', replicas = DEFAULT_REPLICAS } = scaling
   if (provider === 'None') return { provider, replicas }
   const min = scaling.minReplicas ?? 1
@@ -40,7 +44,8 @@ function toNative(
 }
 
 /**
- * Plans the replicas that the operator writes into the Deployment; undefined if an HPA owns the number.
+ * Plans the replicas that the operator writes into the Deployment; undefined if an HPA owns the number. An HPA does nothing while
+ * there are none, so that they are written once after the Model was suspended.
  *
  * @param o.live - replicas of the Deployment now, which stay after a change of the provider.
  * @param o.wanted - last decision of the operator's own scaling; undefined if there is none.
@@ -49,7 +54,7 @@ export function planReplicas(
   scaling: Scaling,
   o: { readonly live?: number | undefined; readonly wanted?: number | undefined },
 ): number | undefined {
-  if (scaling.provider === 'HPA') return undefined
+  if (scaling.provider === 'HPA') return o.live === 0 ? scaling.min : undefined
   if (scaling.provider === 'None') return scaling.replicas
   return clamp(o.wanted ?? o.live ?? scaling.min, scaling)
 }

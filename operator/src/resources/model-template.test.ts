@@ -1,6 +1,7 @@
 import t from 'tap'
 import { build, child, deployment, main, podSpec, type Spec } from '../testing/build-model.ts'
 import { stepSettings } from '../testing/step-settings.ts'
+import { podLabelsOf } from './step-labels.ts'
 
 const LABELS = {
   'app.kubernetes.io/managed-by': 'tutti-operator',
@@ -44,7 +45,7 @@ await t.test('the pods of the smallest Model', async (t) => {
         command: ['tutti-step'],
         args: [
           '--model-directory',
-          'yolo=/models/model',
+          'yolo=/models/yolo',
           '--model-overrides',
           'yolo={"modelFormat":{"name":"onnx"},"timeouts":{"load":"10m"}}',
           '--nats',
@@ -76,9 +77,9 @@ await t.test('the pods of the smallest Model', async (t) => {
           { name: 'http', containerPort: 8000, protocol: 'TCP' },
           { name: 'metrics', containerPort: 8002, protocol: 'TCP' },
         ],
-        resources: {},
+        resources: { requests: { cpu: '100m', memory: '256Mi' } },
         volumeMounts: [
-          { name: 'model', mountPath: '/models/model', readOnly: true, subPath: 'faces/yolo' },
+          { name: 'model', mountPath: '/models/yolo', readOnly: true, subPath: 'faces/yolo' },
           { name: 'nats', mountPath: '/var/run/tutti/nats', readOnly: true },
           { name: 'tmp', mountPath: '/tmp' },
         ],
@@ -128,7 +129,7 @@ await t.test('artifacts are fetched, or checked, before the model is loaded', as
         '--uri',
         's3://bucket/yolo',
         '--to',
-        '/models/model',
+        '/models/yolo',
         '--digest',
         DIGEST,
         '--secret-dir',
@@ -159,7 +160,7 @@ await t.test('artifacts are fetched, or checked, before the model is loaded', as
   t.same(verified.initContainers?.[0]?.args, [
     'fetch',
     '--verify',
-    '/models/model',
+    '/models/yolo',
     '--digest',
     DIGEST,
   ])
@@ -191,11 +192,11 @@ await t.test('an image copies its own files, and ours checks them', async (t) =>
       },
       terminationMessagePolicy: 'FallbackToLogsOnError',
       volumeMounts: [{ name: 'model', mountPath: '/var/run/tutti/model' }],
-      resources: { limits: { memory: '2Gi' } },
+      resources: { requests: { cpu: '100m' }, limits: { memory: '2Gi' } },
     },
   ])
   t.same(volumes?.[0], { name: 'model', emptyDir: {} })
-  const mount = { name: 'model', mountPath: '/models/model', readOnly: true }
+  const mount = { name: 'model', mountPath: '/models/yolo', readOnly: true }
   t.same(containers[0]?.volumeMounts?.[0], mount)
   const pinned = podSpec({ storageUri, storage: { digest: DIGEST } })
   t.match(pinned.initContainers, [
@@ -203,7 +204,7 @@ await t.test('an image copies its own files, and ours checks them', async (t) =>
     {
       name: 'verify',
       image: 'registry.example/tutti-step:1.0.0',
-      args: ['fetch', '--verify', '/models/model', '--digest', DIGEST],
+      args: ['fetch', '--verify', '/models/yolo', '--digest', DIGEST],
       volumeMounts: [mount, { name: 'tmp', mountPath: '/tmp' }],
     },
   ])
@@ -234,17 +235,16 @@ await t.test('devices, and the nodes that have them', async (t) => {
       tolerations: [{ key: 'gpu', operator: 'Exists' }],
     },
   }
-  t.same(main(fields)?.resources, { limits: { memory: '8Gi', 'nvidia.com/mig-1g.10gb': '2' } })
+  t.same(main(fields)?.resources?.limits, { memory: '8Gi', 'nvidia.com/mig-1g.10gb': '2' })
   t.match(podSpec(fields), {
     runtimeClassName: 'nvidia',
     nodeSelector: { gpu: 'a100' },
     tolerations: [{ key: 'gpu', operator: 'Exists' }],
   })
-  t.same(main({ accelerator: {} })?.resources, { limits: { 'nvidia.com/gpu': '1' } })
-  t.same(main({ instances: { count: 1, kind: 'KIND_GPU' } })?.resources, {
-    limits: { 'nvidia.com/gpu': '1' },
-  })
-  t.same(main({ instances: { count: 2, kind: 'KIND_CPU' } })?.resources, {})
+  const limits = (one: Spec) => main(one)?.resources?.limits
+  t.same(limits({ accelerator: {} }), { 'nvidia.com/gpu': '1' })
+  t.same(limits({ instances: { count: 1, kind: 'KIND_GPU' } }), { 'nvidia.com/gpu': '1' })
+  t.same(limits({ instances: { count: 2, kind: 'KIND_CPU' } }), undefined)
 })
 
 const told = (fields: Spec) => main(fields)?.args?.filter((arg) => arg.startsWith('--accelerator'))
@@ -316,6 +316,75 @@ await t.test('Python code has shared memory within the limit of its memory', asy
   t.ok(main({ modelFormat: { name: 'python' } })?.volumeMounts?.some(({ name }) => name === 'shm'))
 })
 
+await t.test('what a Model says nothing of is requested for its engine', async (t) => {
+  const resourcesOf = (fields: Spec, o: Parameters<typeof main>[1] = {}) =>
+    main(fields, o)?.resources
+  for (const [name, memory] of [
+    ['onnx', '256Mi'],
+    ['python', '384Mi'],
+    ['pytorch', '768Mi'],
+  ] as const) {
+    t.same(resourcesOf({ modelFormat: { name } }), { requests: { cpu: '100m', memory } }, name)
+  }
+  const resources = { requests: { cpu: '2' }, limits: { memory: '128Mi' } }
+  t.same(resourcesOf({ resources }), resources, 'a limit alone requests as much')
+  const podDefaults = {
+    resources: { requests: { cpu: '1', 'ephemeral-storage': '1Gi' }, limits: { memory: '1Gi' } },
+  }
+  const settings = { settings: { podDefaults } }
+  t.same(resourcesOf({}, settings), podDefaults.resources)
+  t.same(resourcesOf({ resources: { requests: { memory: '4Gi' } } }, settings), {
+    requests: { cpu: '1', 'ephemeral-storage': '1Gi', memory: '4Gi' },
+  })
+})
+
+await t.test('a served name with a colon has a folder that can be mounted', async (t) => {
+  const { args, volumeMounts } = main({ modelName: 'a:b+c@1' }) ?? {}
+  t.equal(args?.[1], 'a:b+c@1=/models/a%3Ab+c@1')
+  t.equal(volumeMounts?.[0]?.mountPath, '/models/a%3Ab+c@1')
+})
+
+await t.test('labels of the Model reach its pods', async (t) => {
+  const labels = { team: 'a', 'kueue.x-k8s.io/queue-name': 'gpus' }
+  const template = { metadata: { labels: { team: 'b' } } }
+  const podLabels = (fields: Spec) => deployment(fields, { labels }).spec.template.metadata?.labels
+  t.same(podLabels({}), { ...labels, ...LABELS })
+  t.equal(podLabels({ podTemplate: template })?.['team'], 'b', 'its podTemplate counts more')
+  const others = {
+    'app.kubernetes.io/instance': 'release',
+    'helm.sh/chart': 'a-1.2.3',
+    'argocd.argoproj.io/instance': 'app',
+    'kustomize.toolkit.fluxcd.io/name': 'app',
+    'tutti.dev/model': 'other',
+  }
+  t.same(podLabelsOf({ ...labels, ...others }), labels, 'not those of its tools, and of Tutti')
+})
+
+await t.test('what the installation adds to pods stands below what the Model says', async (t) => {
+  const podDefaults = {
+    podTemplate: {
+      metadata: { labels: { team: 'a', zone: 'x' }, annotations: { mesh: 'on' } },
+      spec: {
+        priorityClassName: 'low',
+        tolerations: [{ key: 'models', operator: 'Exists' }],
+        containers: [{ name: 'main', env: [{ name: 'HTTPS_PROXY', value: 'http://proxy:3128' }] }],
+      },
+    },
+  }
+  const podTemplate = {
+    metadata: { labels: { team: 'b' } },
+    spec: { priorityClassName: 'high', tolerations: [{ key: 'gpu', operator: 'Exists' }] },
+  }
+  const { metadata, spec } = deployment({ podTemplate }, { settings: { podDefaults } }).spec
+    .template
+  t.match(metadata, { labels: { team: 'b', zone: 'x', ...LABELS }, annotations: { mesh: 'on' } })
+  t.match(spec, {
+    priorityClassName: 'high',
+    tolerations: [{ key: 'models' }, { key: 'gpu' }],
+    containers: [{ env: [{ name: 'HOME' }, { name: 'HTTPS_PROXY' }] }],
+  })
+})
+
 await t.test('time limits reach probes, the process and the pod', async (t) => {
   const fields: Spec = { timeouts: { load: '90s', drain: '2m' } }
   t.equal(main(fields)?.startupProbe?.failureThreshold, 150, 'the step, which says why, is first')
@@ -331,7 +400,7 @@ await t.test('what rules the configuration is told to the step, in a fixed order
     warmup: [{ name: 'w', inputs: [{ shape: [3], name: 'x', datatype: 'FP32', data: 'Zero' }] }],
     maxBatchSize: 8,
   })?.args
-  t.equal(args?.[1], 'pre_gfpgan=/models/model')
+  t.equal(args?.[1], 'pre_gfpgan=/models/pre_gfpgan')
   t.equal(
     args?.[3],
     'pre_gfpgan={"maxBatchSize":8,"modelFormat":{"name":"onnx"},"timeouts":{"load":"10m"},"warmup":[{"inputs":[{"data":"Zero","datatype":"FP32","name":"x","shape":[3]}],"name":"w"}]}',

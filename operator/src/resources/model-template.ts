@@ -5,7 +5,7 @@ import { buildArtifactParts } from './model-artifacts.ts'
 import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-container.ts'
 import type { ModelFacts } from './model-facts.ts'
 import { toPlain } from './plain.ts'
-import { overlayPodSpec } from './pod-overlay.ts'
+import { joinMetadata, overlayAll } from './pod-defaults.ts'
 import { ourPodSpec } from './serving-pod.ts'
 import { stepLabels, stepSelector } from './step-labels.ts'
 import { toStepTemplate } from './step-template.ts'
@@ -15,21 +15,21 @@ const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
 
 /** Builds the pod template of a Model. */
 export function buildPodTemplate(facts: ModelFacts): PodTemplateSpec {
-  const { metadata } = facts.spec.podTemplate ?? {}
-  const { credentialsDigest } = facts
+  const { credentialsDigest, labels } = facts
+  const templates = [facts.settings.podDefaults?.podTemplate, facts.spec.podTemplate]
   return toStepTemplate({
-    labels: { ...metadata?.labels, ...stepLabels(facts.name) },
+    labels: { ...labels, ...joinMetadata('labels', ...templates), ...stepLabels(facts.name) },
     annotations: {
-      ...metadata?.annotations,
+      ...joinMetadata('annotations', ...templates),
       ...(credentialsDigest !== undefined && { [CREDENTIALS_ANNOTATION]: credentialsDigest }),
     },
-    spec: overlayPodSpec(buildPodSpec(facts), facts.spec.podTemplate?.spec),
+    spec: overlayAll(buildPodSpec(facts), ...templates),
   })
 }
 
 function buildPodSpec(facts: ModelFacts): PodSpec {
   const { spec, settings, childName: serviceAccountName, modelName, namespace } = facts
-  const { initContainers, volumes, mount } = buildArtifactParts(spec, settings)
+  const { initContainers, volumes, mount } = buildArtifactParts(facts)
   const main = buildMainContainer({ spec, settings, modelName, namespace, mount })
   const base = ourPodSpec({
     serviceAccountName,

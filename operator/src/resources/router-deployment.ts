@@ -1,6 +1,13 @@
 import { type RouterConsole, type RouterSpec, toBytes, toMilliseconds } from '@tutti/api'
-import type { Container, Deployment, Desired, PodSpec } from '@tutti/kube'
+import type { Container, Deployment, Desired, PodSpec, PodTemplateSpec } from '@tutti/kube'
 import { toPlain } from './plain.ts'
+import {
+  joinMetadata,
+  joinResources,
+  overlayAll,
+  type PodDefaults,
+  toRequirements,
+} from './pod-defaults.ts'
 import { EDGE_PORTS, ROUTER_LABELS, ROUTER_NAMES, ROUTER_SELECTOR } from './router-names.ts'
 import {
   containerPorts,
@@ -23,8 +30,12 @@ export interface RouterDefaults {
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
-  /** True if a Router may choose another image. */
+  /** Additions of the installation to all pods of routers. */
+  readonly podDefaults?: PodDefaults | undefined
+  /** True if a Router may choose another image, and containers of its `podTemplate`. */
   readonly allowsImage: boolean
+  /** True if the pods of routers may use their nodes. */
+  readonly allowsHostAccess: boolean
   readonly replicas: number
   /** Console for a Router whose spec has no `console`. */
   readonly console: RouterConsole
@@ -51,7 +62,7 @@ const DRAIN = '30s'
 const PRE_STOP_S = 5
 /** Time that the process gets to exit once it has drained. */
 const EXIT_S = 5
-/** Resources of a pod of a router, or of built-ins, whose Router sets none. */
+/** Resources of a pod of a router, or of built-ins, of which neither Router nor installation say anything. */
 export const DEFAULT_RESOURCES = {
   requests: { cpu: '250m', memory: '512Mi' },
   limits: { memory: '2Gi' },
@@ -68,7 +79,7 @@ export function buildRouterDeployment(facts: RouterFacts): Desired<Deployment> {
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
       progressDeadlineSeconds: 600,
       revisionHistoryLimit: 3,
-      template: { metadata: { labels: ROUTER_LABELS }, spec: buildPodSpec(facts) },
+      template: buildPodTemplate(facts),
     },
   }
 }
@@ -84,6 +95,18 @@ export function consoleOf({ spec, defaults }: RouterFacts): RouterConsole {
 
 function drainSecondsOf({ spec }: RouterFacts): number {
   return Math.ceil(toMilliseconds(spec.timeouts?.drain ?? DRAIN) / 1000)
+}
+
+function buildPodTemplate(facts: RouterFacts): PodTemplateSpec {
+  const templates = [facts.defaults.podDefaults?.podTemplate, facts.spec.podTemplate]
+  const annotations = joinMetadata('annotations', ...templates)
+  return {
+    metadata: {
+      labels: { ...joinMetadata('labels', ...templates), ...ROUTER_LABELS },
+      ...(Object.keys(annotations).length > 0 && { annotations }),
+    },
+    spec: overlayAll(buildPodSpec(facts), ...templates),
+  }
 }
 
 function buildPodSpec(facts: RouterFacts): PodSpec {
@@ -122,7 +145,9 @@ function buildContainer(facts: RouterFacts): Container {
       ...telemetryEnv(telemetry, { service: 'tutti-router', namespace }),
     ],
     ports: containerPorts(ports),
-    resources: toPlain(spec.resources ?? DEFAULT_RESOURCES),
+    resources: toRequirements(
+      joinResources(spec.resources, defaults.podDefaults?.resources, DEFAULT_RESOURCES),
+    ),
     volumeMounts: [NATS_MOUNT, TMP_MOUNT],
     startupProbe: probe('/livez', { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', { periodSeconds: 2, failureThreshold: 2 }),

@@ -27,6 +27,15 @@ export function stepLabels(name: string): Labels {
   }
 }
 
+/** Prefixes of labels that say how tools handle the Model itself, or what the operator writes. */
+const NOT_OF_PODS =
+  /^(app\.kubernetes\.io|helm\.sh|argocd\.argoproj\.io|([a-z0-9.-]+\.)?(toolkit\.fluxcd\.io|tutti\.dev))\//
+
+/** Returns those labels of a Model that its pods have too: for costs, a mesh, or the queue of Kueue. */
+export function podLabelsOf(labels: Labels = {}): Labels {
+  return Object.fromEntries(Object.entries(labels).filter(([key]) => !NOT_OF_PODS.test(key)))
+}
+
 /** Name of each object around the built-ins of a namespace. */
 export const BUILTINS_NAME = 'tutti-builtins'
 

@@ -1,5 +1,6 @@
 import type { RouterSpec } from '@tutti/api'
 import type { NetworkPolicyPeer } from '@tutti/kube'
+import type { PodDefaults } from './pod-defaults.ts'
 import type { TelemetrySettings } from './telemetry-env.ts'
 
 /** The images from which a step's is chosen; see modelImageOf. */
@@ -18,6 +19,8 @@ export interface StepImages {
 export interface StepPodSettings extends StepImages {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly imagePullSecrets: readonly string[]
+  /** Additions of the installation to all pods of steps. */
+  readonly podDefaults?: PodDefaults | undefined
   readonly nats: PodNatsSettings
   /** Values of `--metrics-config` for the pods; empty for their defaults. */
   readonly metricsConfig: readonly string[]

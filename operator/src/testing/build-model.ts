@@ -3,6 +3,7 @@ import type { Container, Deployment, KubeObject, PodSpec } from '@tutti/kube'
 import { buildModelChildren } from '../resources/build-model-children.ts'
 import { toModelFacts } from '../resources/model-facts.ts'
 import { planReplicas, toScaling } from '../resources/model-scaling.ts'
+import { podLabelsOf } from '../resources/step-labels.ts'
 import type { StepPodSettings } from '../resources/step-settings.ts'
 import type { DesiredChild } from '../runtime/children.ts'
 import { stepSettings } from './step-settings.ts'
@@ -13,6 +14,8 @@ export type Spec = Partial<ModelSpec>
 export interface BuildOptions {
   readonly name?: string
   readonly settings?: Partial<StepPodSettings>
+  /** Labels of the Model. */
+  readonly labels?: Readonly<Record<string, string>>
   readonly credentialsDigest?: string
   readonly live?: number
 }
@@ -24,12 +27,13 @@ export function build(fields: Spec = {}, o: BuildOptions = {}): readonly Desired
     storageUri: 'pvc://models/faces/yolo',
     ...fields,
   })
-  const { name = 'yolo', credentialsDigest, live } = o
+  const { name = 'yolo', labels, credentialsDigest, live } = o
   const facts = toModelFacts({
     name,
     namespace: 'vision',
     spec,
     settings: stepSettings(o.settings),
+    ...(labels !== undefined && { labels: podLabelsOf(labels) }),
     ...(credentialsDigest !== undefined && { credentialsDigest }),
   })
   const scaling = toScaling(spec)

@@ -22,12 +22,13 @@ import { testMetrics } from './test-metrics.ts'
 export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults {
   const { imagePullPolicy, imagePullSecrets, nats, network, metricsConfig } = stepSettings()
   const image = 'tutti/router:test'
-  const allowsImage = false
+  const [allowsImage, allowsHostAccess] = [false, false]
   return {
     image,
     imagePullPolicy,
     imagePullSecrets,
     allowsImage,
+    allowsHostAccess,
     replicas: 2,
     console: 'None',
     nats,

@@ -128,6 +128,7 @@ const PODS: readonly FieldChange[] = [
     ['accelerator.tolerations[].operator', undefined, 'Exists'],
   ]),
   change({ at: 'accepted' }, ['mayRunTwice', undefined, true]),
+  ...changes({ scaling: { minReplicas: 2 } }, [['suspend', undefined, true]]),
   change({ at: 'conditions' }, ['paused', undefined, true]),
 ]
 

@@ -46,6 +46,8 @@ export interface EngineDescriptor extends BackendDescriptor {
   readonly settings: Readonly<Record<string, EngineSetting>>
   /** Image of its pods: the one of all steps, or the one with Python. */
   readonly image: 'step' | 'python'
+  /** Memory that a pod requests where its Model says nothing, as Kubernetes writes it: for the process with a small model. */
+  readonly memory: string
   /** Modules that an interpreter must have, for an engine whose instances are Python processes. */
   readonly modules?: readonly PythonModule[]
   /** Whether instances may share a process: `instances.sharedInterpreter` of a Model. */

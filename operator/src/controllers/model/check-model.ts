@@ -3,8 +3,8 @@ import type { KubeObject, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { parseArtifactSource } from '../../resources/artifact-source.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
+import { findHostAccess, toHostAccessText } from '../host-access.ts'
 import { servedNameOf } from '../served-names.ts'
-import { findHostAccess } from './host-access.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
 /** The reason why the operator changes nothing for a Model. `condition` is the condition that reports it. */
@@ -63,9 +63,7 @@ function checkHostAccess(
         }
       : findHostAccess(podTemplate)
   if (found === undefined) return undefined
-  const { place, got, want } = found
-  const text = `${place}: got ${got}, want ${want}; access to nodes takes the operator's flag --allow-host-access (step.allowHostAccess of the chart)`
-  return refuse('HostAccessNotAllowed', text)
+  return refuse('HostAccessNotAllowed', toHostAccessText(found))
 }
 
 function checkSecret({ storage }: ModelSpec, { hasSecret }: ModelCheckInput): Refusal | undefined {

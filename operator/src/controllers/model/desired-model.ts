@@ -4,6 +4,7 @@ import type { ModelObject } from '../../api/kinds.ts'
 import { type ModelFacts, toModelFacts } from '../../resources/model-facts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import { buildPodTemplate } from '../../resources/model-template.ts'
+import { podLabelsOf } from '../../resources/step-labels.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { TEMPLATE_ANNOTATION } from '../../resources/step-template.ts'
 import { credentialsDigest } from '../credentials-digest.ts'
@@ -19,7 +20,7 @@ export interface DesiredModel {
 
 /** Derives the desired state of a Model from its spec. Pure. */
 export function toDesiredModel(
-  { metadata: { name, namespace = '' } }: Stored<ModelObject>,
+  { metadata }: Stored<ModelObject>,
   spec: ModelSpec,
   o: {
     readonly settings: StepPodSettings
@@ -28,8 +29,10 @@ export function toDesiredModel(
   },
 ): DesiredModel {
   const { settings, secret } = o
+  const { name, namespace = '' } = metadata
+  const labels = podLabelsOf(metadata.labels)
   const credentials = secret === undefined ? {} : { credentialsDigest: credentialsDigest(secret) }
-  const facts = toModelFacts({ name, namespace, spec, settings, ...credentials })
+  const facts = toModelFacts({ name, namespace, labels, spec, settings, ...credentials })
   const podTemplate = buildPodTemplate(facts)
   const template = podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION] ?? ''
   return { facts, scaling: toScaling(spec), podTemplate, template }

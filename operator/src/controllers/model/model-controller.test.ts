@@ -66,6 +66,7 @@ await t.test('Models on a real API server', { skip }, async (t) => {
         'Routable',
         'Progressing',
         'Degraded',
+        'Suspended',
         'Ready',
       ],
     )

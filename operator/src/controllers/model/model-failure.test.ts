@@ -203,14 +203,14 @@ await t.test('an error that speaks of a repository says what to change at the Mo
 await t.test('an empty folder is told by its storageUri', async (t) => {
   const uri = 'pvc://models/nowhere'
   const wanted = { spec: { storageUri: uri }, template: 't1' }
-  const told = `'/models/model' is empty; that is storageUri '${uri}', want the model's folder there`
+  const told = `'/models/yolo' is empty; that is storageUri '${uri}', want the model's folder there`
   const model = servedModel('r', {
     versions: [],
-    reason: "cannot read model 'a': '/models/model' is empty",
+    reason: "cannot read model 'a': '/models/yolo' is empty",
   })
   const loading = modelPod('a', { status: main({}), model })
   t.equal(findFailure([loading], undefined, wanted)?.message, `cannot read model 'a': ${told}`)
-  const message = "tutti-step fetch: '/models/model' is empty, want files with sha256:00"
+  const message = "tutti-step fetch: '/models/yolo' is empty, want files with sha256:00"
   const state = { terminated: { exitCode: 10, reason: 'Error', message } }
   const status = {
     initContainerStatuses: [containerStatus({ name: 'fetch', ready: false, state })],
@@ -221,7 +221,7 @@ await t.test('an empty folder is told by its storageUri', async (t) => {
   )
   const ofFile = {
     ...state.terminated,
-    message: "ENOTDIR: not a directory, scandir '/models/model'",
+    message: "ENOTDIR: not a directory, scandir '/models/yolo'",
   }
   const failed = containerStatus({ name: 'main', ready: false, state: { terminated: ofFile } })
   t.match(

@@ -28,6 +28,7 @@ const GOOD = {
   Routable: 'True/Routed',
   Progressing: 'False/Complete',
   Degraded: 'False/AsExpected',
+  Suspended: 'False/NotSuspended',
   Ready: 'True/Ready',
 }
 
@@ -139,6 +140,34 @@ const CASES: readonly {
       WorkloadAvailable: 'False/ScaledToZero',
       Routable: 'False/NoReplica',
       Ready: 'False/ScaledToZero',
+    },
+  },
+  {
+    name: 'the Model is suspended',
+    world: modelWorld({
+      fields: { suspend: true },
+      deployment: modelDeployment({ replicas: 0, status: { replicas: 0 } }),
+      pods: [],
+    }),
+    wanted: {
+      ArtifactsReady: 'Unknown/Pending',
+      SchemaVerified: 'Unknown/Pending',
+      WorkloadAvailable: 'False/Suspended',
+      Routable: 'False/NoReplica',
+      Suspended: 'True/Suspended',
+      Ready: 'False/Suspended',
+    },
+  },
+  {
+    name: 'the last pod of a Model that is suspended ends its requests',
+    world: modelWorld({
+      fields: { suspend: true },
+      deployment: modelDeployment({ replicas: 0, status: { replicas: 1 } }),
+    }),
+    wanted: {
+      WorkloadAvailable: 'False/Suspended',
+      Suspended: 'False/Suspending',
+      Ready: 'False/Suspended',
     },
   },
   {

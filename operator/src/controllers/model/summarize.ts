@@ -17,7 +17,7 @@ import {
 import { currentPods, readyVersionsOf } from './model-pods.ts'
 import type { ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
-import { checkProgress, checkWorkload, isRolledOut } from './workload-conditions.ts'
+import { checkProgress, checkSuspended, checkWorkload, isRolledOut } from './workload-conditions.ts'
 
 /** Most revisions that fit into a status. */
 const MOST_REVISIONS = 64
@@ -69,6 +69,7 @@ export function conditionsOfModel(world: ModelWorld): ConditionStates {
     Routable: checkRoutable(world),
     Progressing: checkProgress(world),
     Degraded: checkDegraded(world),
+    Suspended: checkSuspended(world),
   }
   return { ...conditions, Ready: checkReady(world, conditions) }
 }

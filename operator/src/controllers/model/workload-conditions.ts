@@ -14,6 +14,9 @@ export function checkWorkload(world: ModelWorld): ConditionState {
     return isUnknown('Pending', 'the Deployment is not there yet')
   }
   const { wanted, available } = podCountsOf(deployment)
+  if (wanted === 0 && world.spec?.suspend === true) {
+    return isFalse('Suspended', 'spec.suspend: no pods are wanted')
+  }
   if (wanted === 0) return isFalse('ScaledToZero', 'no pods are wanted')
   const needed = neededOf(world, wanted)
   const text = `${available} of ${count(wanted, 'wanted pod')} available`
@@ -22,6 +25,15 @@ export function checkWorkload(world: ModelWorld): ConditionState {
   if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
   if (failure !== undefined) return isFalse(failure.reason, toFailureText(failure))
   return isFalse('PodsNotReady', `${text}, want ${needed}`)
+}
+
+/** Computes the condition Suspended: whether the Model has no pods because its spec says so. */
+export function checkSuspended({ spec, deployment }: ModelWorld): ConditionState {
+  if (spec?.suspend !== true) return isFalse('NotSuspended', 'spec.suspend is not true')
+  const { all } = deployment === undefined ? { all: 0 } : podCountsOf(deployment)
+  return all > 0
+    ? isFalse('Suspending', `spec.suspend: ${count(all, 'pod')} left`)
+    : isTrue('Suspended', 'spec.suspend: no pods are wanted')
 }
 
 /** Returns the fewest pods that count as enough: scaling up does not make a Model unavailable. */

@@ -62,7 +62,7 @@ function toScaled(router: Stored<RouterObject>, caches: Caches): readonly Scaled
   const { uid, namespace = '' } = router.metadata
   const replicas = deploymentIn(caches, namespace)?.spec.replicas
   // An image that is not allowed changes nothing here.
-  const { spec } = readRouter(router, { allowsImage: true })
+  const { spec } = readRouter(router, { allowsImage: true, allowsHostAccess: true })
   if (replicas === undefined || spec === undefined) return []
   const scaling = scalingOfBuiltins(spec)
   if (scaling.provider !== 'Native') return []

@@ -2,19 +2,45 @@ import { RouterSpec } from '@tutti/api'
 import type { RouterObject } from '../../api/kinds.ts'
 import type { RouterDefaults } from '../../resources/router-deployment.ts'
 import { type StepTransport, transportOf } from '../../resources/step-settings.ts'
+import { findHostAccess, toHostAccessText } from '../host-access.ts'
 import { parseSpec, type ReadSpec } from '../read-spec.ts'
 
-/** Parses the spec of a Router. It also gives a problem for `spec.image` if images are not allowed. Pure. */
+/**
+ * Parses the spec of a Router. It also gives a problem for what the installation does not allow: an image or containers, which would
+ * get the token of the router, and access to nodes. Pure.
+ */
 export function readRouter(
   object: Pick<RouterObject, 'spec'>,
-  { allowsImage }: Pick<RouterDefaults, 'allowsImage'>,
+  o: Pick<RouterDefaults, 'allowsImage' | 'allowsHostAccess'>,
 ): ReadSpec<RouterSpec> {
   const read = parseSpec(RouterSpec, object.spec)
-  const { image } = read.spec ?? {}
-  if (image === undefined || allowsImage) return read
-  return {
-    problem: `image: got '${image}', want none; remove spec.image, or set router.allowImage of the chart`,
+  const problem = read.spec && findForbidden(read.spec, o)
+  return problem === undefined ? read : { problem }
+}
+
+/** The fields of a pod spec with which a container of a user's choice would run. */
+const CONTAINERS = ['containers', 'initContainers', 'ephemeralContainers'] as const
+
+function findForbidden(
+  { image, podTemplate, builtins }: RouterSpec,
+  o: Pick<RouterDefaults, 'allowsImage' | 'allowsHostAccess'>,
+): string | undefined {
+  if (image !== undefined && !o.allowsImage) return forbidImage('image', `'${image}'`)
+  for (const [place, template] of [
+    ['podTemplate', podTemplate],
+    ['builtins.podTemplate', builtins?.podTemplate],
+  ] as const) {
+    const list = CONTAINERS.find((field) => template?.spec?.[field] !== undefined)
+    if (list !== undefined && !o.allowsImage)
+      return forbidImage(`${place}.spec.${list}`, 'containers')
+    const access = o.allowsHostAccess ? undefined : findHostAccess(template, place)
+    if (access !== undefined) return toHostAccessText(access)
   }
+  return undefined
+}
+
+function forbidImage(place: string, got: string): string {
+  return `${place}: got ${got}, want none; remove spec.${place}, or set router.allowImage of the chart`
 }
 
 /**

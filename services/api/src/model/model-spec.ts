@@ -70,6 +70,12 @@ const ModelSpecFields = z.strictObject({
     .describe(
       'The model does no harm if it executes a request twice, so that steps of Ensembles may retry and hedge requests that may have run. Default false.',
     ),
+  suspend: z
+    .boolean()
+    .optional()
+    .describe(
+      'No pods while this is true, whatever `scaling` says: for queues such as Kueue, or to free devices. What was accepted stays. Default false.',
+    ),
   paused: z
     .boolean()
     .optional()

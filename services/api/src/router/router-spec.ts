@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ModelResources, Toleration } from '../model/model-pods.ts'
+import { ModelResources, PodTemplate, Toleration } from '../model/model-pods.ts'
 import { ModelScaling } from '../model/model-scaling.ts'
 import { cel, celPattern, listAtomic, listSet, text } from '../schema/cel.ts'
 import { bytes, DURATION, duration, labels, whole } from '../schema/fields.ts'
@@ -46,6 +46,9 @@ const PLACEMENT = {
   tolerations: listAtomic(Toleration, { max: 16 })
     .optional()
     .describe('Taints that the pods tolerate. Default none.'),
+  podTemplate: PodTemplate.optional().describe(
+    'Additions to the pods that the operator creates. Containers only where the operator allows images (--allow-router-image).',
+  ),
 }
 
 const Builtins = z

@@ -190,6 +190,7 @@ export const MODEL_CONDITIONS = [
   'Routable',
   'Progressing',
   'Degraded',
+  'Suspended',
   'Ready',
 ] as const
 export type ModelConditionType = (typeof MODEL_CONDITIONS)[number]

@@ -14,5 +14,6 @@ export const onnxruntime = {
     'max-strings': { field: 'maxStrings', least: 1, most: MOST_ITEMS },
   },
   image: 'step',
+  memory: '256Mi',
   errorPrefix: 'onnx runtime error ',
 } as const satisfies EngineDescriptor

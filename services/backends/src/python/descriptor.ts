@@ -31,6 +31,7 @@ export const python = {
   title: 'Python',
   settings: PROCESS_SETTINGS,
   image: 'python',
+  memory: '384Mi',
   modules: ['numpy'],
   sharesInterpreters: true,
   servesOthers: true,

@@ -14,6 +14,7 @@ export const pytorch = {
   title: 'TorchScript',
   settings: PROCESS_SETTINGS,
   image: 'python',
+  memory: '768Mi',
   modules: ['numpy', 'torch'],
   errorPrefix: 'PyTorch execute failure: ',
 } as const satisfies EngineDescriptor

@@ -120,6 +120,12 @@ const tooMany = Object.fromEntries(
   Array.from({ length: 32 }, (_, at) => [`k${10 + at}`, 'é'.repeat(4080)]),
 )
 const pods = (metadata: Manifest) => ({ podTemplate: { metadata } })
+const POD_TEMPLATES: readonly Manifest[] = [
+  ...badKeys.flatMap((map) => [pods({ labels: map }), pods({ annotations: map })]),
+  pods({ annotations: tooMany }),
+  pods({ labels: { 'tutti.dev/a': 'b' } }),
+  pods({ labels: { 'x.tutti.dev/a': 'b' } }),
+]
 const behavior = { scaleUp: { selectPolicy: 'Max' } }
 const someMetric = { type: 'Pods', pods: { metric: { name: 'q' }, target: { type: 'Value' } } }
 
@@ -154,14 +160,8 @@ const MODEL_CHANGES: readonly Manifest[] = [
     { batching: { maxQueueDelay: one } },
     { timeouts: { load: one, drain: one } },
   ]),
-  ...badKeys.flatMap((map) => [
-    { accelerator: { nodeSelector: map } },
-    pods({ labels: map }),
-    pods({ annotations: map }),
-  ]),
-  pods({ annotations: tooMany }),
-  pods({ labels: { 'tutti.dev/a': 'b' } }),
-  pods({ labels: { 'x.tutti.dev/a': 'b' } }),
+  ...badKeys.flatMap((map) => [{ accelerator: { nodeSelector: map } }]),
+  ...POD_TEMPLATES,
   ...SCALINGS.map((scaling) => ({ scaling })),
   { rollout: { maxSurge: 0 } },
   { rollout: { maxSurge: '0%', maxUnavailable: '0%' } },
@@ -254,6 +254,8 @@ const ROUTER_CHANGES: readonly Manifest[] = [
   { clientNamespaces: ['*', 'a'] },
   { builtins: {} },
   ...badKeys.map((nodeSelector) => ({ builtins: { nodeSelector } })),
+  ...POD_TEMPLATES,
+  ...POD_TEMPLATES.map((builtins) => ({ builtins })),
   ...SCALINGS.map((scaling) => ({ builtins: { scaling } })),
 ]
 

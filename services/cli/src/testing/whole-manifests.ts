@@ -55,6 +55,7 @@ export const WHOLE: readonly Manifest[] = [
       spec: { priorityClassName: 'high', containers: [{ name: 'main', env: [] }] },
     },
     timeouts: { load: '10m', drain: '1m30s' },
+    suspend: false,
     paused: false,
   }),
   modelManifest('scaled', {

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { podSpec } from '../../testing/build-model.ts'
-import { storedObject } from '../../testing/stored-object.ts'
-import { checkModel } from './check-model.ts'
+import { podSpec } from '../testing/build-model.ts'
+import { storedObject } from '../testing/stored-object.ts'
 import { findHostAccess } from './host-access.ts'
+import { checkModel } from './model/check-model.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

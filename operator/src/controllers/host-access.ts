@@ -1,9 +1,9 @@
-import type { ModelSpec } from '@tutti/api'
+import type { PodTemplate } from '@tutti/api'
 import type { PodSpec } from '@tutti/kube'
-import { overlayPodSpec } from '../../resources/pod-overlay.ts'
-import { cutText } from '../../runtime/conditions.ts'
+import { overlayPodSpec } from '../resources/pod-overlay.ts'
+import { cutText } from '../runtime/conditions.ts'
 
-/** A field of a Model's `podTemplate` that gives its pods access to their node. */
+/** A field of a `podTemplate` that gives its pods access to their node. */
 export interface HostAccess {
   /** Path of the field, e.g. `podTemplate.spec.containers[0].ports[0].hostPort`. */
   readonly place: string
@@ -73,8 +73,25 @@ const SPEC = [
 /** Pattern of annotations that set an AppArmor profile, from before Kubernetes had a field for it. */
 const APP_ARMOR = /^container\.apparmor\.security\.beta\.kubernetes\.io\//
 
-/** Finds the first field of a pod template that gives access to a node; undefined if none does. Values may be of any type. */
-export function findHostAccess(podTemplate: ModelSpec['podTemplate']): HostAccess | undefined {
+/** Writes the problem of what gives access to a node where that is not allowed. */
+export function toHostAccessText({ place, got, want }: HostAccess): string {
+  return `${place}: got ${got}, want ${want}; access to nodes takes the operator's flag --allow-host-access (step.allowHostAccess of the chart)`
+}
+
+/**
+ * Finds the first field of a pod template that gives access to a node; undefined if none does. Values may be of any type.
+ *
+ * @param root - path of the template in its resource.
+ */
+export function findHostAccess(
+  podTemplate: PodTemplate | undefined,
+  root = 'podTemplate',
+): HostAccess | undefined {
+  const toAccess = (place: string, value: unknown, want: string): HostAccess => ({
+    place: `${root}${place}`,
+    got: cutText(JSON.stringify(value), LONGEST_VALUE),
+    want,
+  })
   for (const { path, want, allows } of SPEC) {
     for (const [place, value] of find(podTemplate, path)) {
       if (!allows(value)) return toAccess(place, value, want)
@@ -99,14 +116,6 @@ const CONFINED: PodSpec = {
 function hasNoProfile(spec: Readonly<Record<string, unknown>> | undefined): boolean {
   const { securityContext }: { securityContext?: unknown } = overlayPodSpec(CONFINED, spec)
   return Object(Object(securityContext).seccompProfile).type === undefined
-}
-
-function toAccess(place: string, value: unknown, want: string): HostAccess {
-  return {
-    place: `podTemplate${place}`,
-    got: cutText(JSON.stringify(value), LONGEST_VALUE),
-    want,
-  }
 }
 
 /** Finds every value at a path, with its place. */

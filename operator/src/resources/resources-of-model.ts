@@ -1,0 +1,35 @@
+import type { ModelResources, ModelSpec } from '@tutti/api'
+import { engineOfFormat } from '@tutti/engines'
+import type { ResourceRequirements } from '@tutti/kube'
+import { devicesOf } from './model-devices.ts'
+import { joinResources, toRequirements } from './pod-defaults.ts'
+import type { StepPodSettings } from './step-settings.ts'
+
+/** A pod without requests is the first that a full node ends, and the scheduler takes it for nothing. */
+const CPU = '100m'
+
+type Settings = Pick<StepPodSettings, 'podDefaults'>
+
+/**
+ * Returns the resources of the container that serves a Model, its devices among the limits. What the Model says nothing of is as
+ * the installation says, or else what the engine needs with a small model.
+ */
+export function resourcesOfModel(spec: ModelSpec, settings: Settings): ResourceRequirements {
+  const { requests, limits } = join(spec, settings)
+  return toRequirements({ requests, limits: { ...limits, ...devicesOf(spec) } })
+}
+
+/** Returns these resources without devices, for containers that bring files: a quota may want resources of every container. */
+export function resourcesOfFetch(spec: ModelSpec, settings: Settings): ResourceRequirements {
+  const { requests, limits } = join(spec, settings)
+  return toRequirements({ requests: withoutDevices(requests), limits: withoutDevices(limits) })
+}
+
+function join({ resources, modelFormat }: ModelSpec, { podDefaults }: Settings): ModelResources {
+  const { memory } = engineOfFormat(modelFormat.name)
+  return joinResources(resources, podDefaults?.resources, { requests: { cpu: CPU, memory } })
+}
+
+function withoutDevices(quantities: ModelResources['limits'] = {}): ModelResources['limits'] {
+  return Object.fromEntries(Object.entries(quantities).filter(([name]) => !name.includes('/')))
+}

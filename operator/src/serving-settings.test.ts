@@ -1,0 +1,37 @@
+import { parseFlags } from '@tutti/chassis'
+import t from 'tap'
+import { OPERATOR_FLAGS } from './operator-flags.ts'
+import { toRouterDefaults, toStepPodSettings } from './serving-settings.ts'
+
+const settingsOf = (...args: readonly string[]) =>
+  toStepPodSettings({
+    flags: parseFlags(OPERATOR_FLAGS, ['--nats=tls://n:4222', ...args]).values,
+    namespace: 'tutti-system',
+  })
+
+await t.test('what an installation adds to pods is read as in a Model', async (t) => {
+  t.equal(settingsOf().podDefaults, undefined)
+  const podDefaults = {
+    resources: { requests: { cpu: 1 } },
+    podTemplate: { metadata: { labels: { team: 'a' } }, spec: { priorityClassName: 'high' } },
+  }
+  const json = JSON.stringify(podDefaults)
+  t.same(settingsOf(`--step-defaults=${json}`).podDefaults, podDefaults)
+  const { values } = parseFlags(OPERATOR_FLAGS, [`--router-defaults=${json}`])
+  t.same(toRouterDefaults(values, settingsOf()).podDefaults, podDefaults)
+})
+
+await t.test('what it cannot add stops the operator, which says why', async (t) => {
+  const cases = {
+    '{': /--step-defaults: got what is no JSON \(.*\), want an object$/,
+    '[]': /--step-defaults: got a list, want an object/,
+    '{"limits":{}}': /--step-defaults: limits: there is no such field/,
+    '{"resources":{"limits":{"memory":"lots"}}}': /--step-defaults: resources\.limits/,
+    '{"podTemplate":{"metadata":{"labels":{"tutti.dev/model":"a"}}}}': /belong to the operator/,
+    '{"podTemplate":{"spec":{"volumes":[{"name":"a","emptyDir":null}]}}}': /got null at volumes/,
+  }
+  for (const [json, message] of Object.entries(cases)) {
+    const error = { name: 'ServeError', reason: 'FLAG_INVALID', message }
+    t.throws(() => settingsOf(`--step-defaults=${json}`), error, json)
+  }
+})
