@@ -46,7 +46,7 @@ const mainOf = (given?: Given): PlainObject => podOf(given)['containers'][0]
  * Digest of the smallest pod. Another digest means that all such pods are replaced when the operator is upgraded: change it here
  * only if that is worth it.
  */
-const TEMPLATE = '975c2e1b69f29666a9cff3cac4139158'
+const TEMPLATE = 'e1f7a0d1dbfd5467fb1472499f09686c'
 
 await t.test('the objects around the built-ins of a namespace', async (t) => {
   t.same(kindsOf(), ['ServiceAccount', 'NetworkPolicy', 'Deployment'])
@@ -85,7 +85,7 @@ await t.test("the pod has what a Model's has, but for the model", async (t) => {
     ...rest,
     args: ['--builtins', ...args.slice(4)],
     volumeMounts: volumeMounts.slice(1),
-    resources: { requests: { cpu: '250m', memory: '512Mi' }, limits: { memory: '2Gi' } },
+    resources: { requests: { cpu: '100m', memory: '256Mi' }, limits: { memory: '2Gi' } },
   })
 })
 

@@ -5,7 +5,6 @@ import { buildStepChildren } from './build-step-children.ts'
 import { type Scaling, toScaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
 import { joinMetadata, joinResources, overlayAll, toRequirements } from './pod-defaults.ts'
-import { DEFAULT_RESOURCES } from './router-deployment.ts'
 import { NATS_MOUNT, natsVolume, ourPodSpec, TMP_MOUNT, TMP_VOLUME } from './serving-pod.ts'
 import { buildStepContainer, toPodTimes } from './step-container.ts'
 import { BUILTINS_LABELS, BUILTINS_NAME, BUILTINS_SELECTOR } from './step-labels.ts'
@@ -19,6 +18,12 @@ export interface BuiltinsFacts {
   readonly spec: RouterSpec
   /** Settings of all step pods; their transport is that of the spec. */
   readonly settings: Omit<StepPodSettings, 'transport'>
+}
+
+/** Resources of a pod of which neither Router nor installation say anything: those of a small model, and a bound of what a picture may take. */
+const DEFAULT_RESOURCES = {
+  requests: { cpu: '100m', memory: '256Mi' },
+  limits: { memory: '2Gi' },
 }
 
 /** Built-ins load nothing before the process is ready. */

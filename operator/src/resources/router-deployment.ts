@@ -62,8 +62,8 @@ const DRAIN = '30s'
 const PRE_STOP_S = 5
 /** Time that the process gets to exit once it has drained. */
 const EXIT_S = 5
-/** Resources of a pod of a router, or of built-ins, of which neither Router nor installation say anything. */
-export const DEFAULT_RESOURCES = {
+/** Resources of a pod of which neither Router nor installation say anything. */
+const DEFAULT_RESOURCES = {
   requests: { cpu: '250m', memory: '512Mi' },
   limits: { memory: '2Gi' },
 }

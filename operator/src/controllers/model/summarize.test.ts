@@ -166,6 +166,7 @@ const CASES: readonly {
     }),
     wanted: {
       WorkloadAvailable: 'False/Suspended',
+      Progressing: 'True/RollingOut',
       Suspended: 'False/Suspending',
       Ready: 'False/Suspended',
     },

@@ -57,7 +57,7 @@ const Builtins = z
       'How the number of pods is decided, and its bounds, as in a Model. Default: one pod.',
     ),
     resources: ModelResources.optional().describe(
-      'Resources of a pod. Default: requests of 250m CPU and 512Mi, a limit of 2Gi of memory.',
+      'Resources of a pod. Default: requests of 100m CPU and 256Mi, a limit of 2Gi of memory.',
     ),
     ...PLACEMENT,
   })
