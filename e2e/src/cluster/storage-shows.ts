@@ -48,7 +48,7 @@ async function says(t: Test, name: string, exitCode: number, message: RegExp): P
 /** Waits until the pod of a Model has written so many bytes of an archive that it fetches. */
 function hasFetched(name: string): (position: number) => Promise<void> {
   const place = [`deployment/${name}-step`, '--container=fetch', `--namespace=${SPACE}`]
-  const size = ['sh', '-c', 'stat --format=%s /models/.model.fetch/*/archive']
+  const size = ['sh', '-c', 'stat --format=%s /models/.*.fetch/*/archive']
   return async (position) => {
     await until(`${name} has fetched ${position} bytes`, async () => {
       // There is no such file yet, or no container.
