@@ -171,6 +171,7 @@ await t.test('a Router may say all this, and no more', async (t) => {
     image: 'registry.example/router:1',
     resources: { requests: { cpu: '500m' }, limits: { memory: '4Gi' } },
     nodeSelector: { disk: 'fast' },
+    podTemplate: { metadata: { labels: { team: 'a' } }, spec: { priorityClassName: 'high' } },
     tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoSchedule' }],
     maxInFlightRequests: 7,
     maxInFlightBytes: '8Gi',
@@ -200,7 +201,7 @@ await t.test('a Router may say all this, and no more', async (t) => {
     [{ clientNamespaces: ['a', 'a'] }, /got 'a' twice/],
     [{ clientNamespaces: ['a', '*'] }, /^spec\.clientNamespaces: want \* alone/],
     [{ clientNamespaces: ['A'] }, /want the name of a namespace, or \*/],
-    [{ podTemplate: {} }, /^spec: Unrecognized key/],
+    [{ affinity: {} }, /^spec: Unrecognized key/],
   ]
   for (const [spec, problem] of cases) {
     t.match(problemOf(RouterManifest, router(spec)), problem, JSON.stringify(spec))
