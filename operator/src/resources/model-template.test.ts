@@ -1,7 +1,6 @@
 import t from 'tap'
 import { build, child, deployment, main, podSpec, type Spec } from '../testing/build-model.ts'
 import { stepSettings } from '../testing/step-settings.ts'
-import { podLabelsOf } from './step-labels.ts'
 
 const LABELS = {
   'app.kubernetes.io/managed-by': 'tutti-operator',
@@ -224,6 +223,8 @@ await t.test('new credentials make new pods', async (t) => {
   t.not(one?.['tutti.dev/template'], two?.['tutti.dev/template'])
 })
 
+const limits = (fields: Spec) => main(fields)?.resources?.limits
+
 await t.test('devices, and the nodes that have them', async (t) => {
   const fields: Spec = {
     resources: { limits: { memory: '8Gi' } },
@@ -235,13 +236,12 @@ await t.test('devices, and the nodes that have them', async (t) => {
       tolerations: [{ key: 'gpu', operator: 'Exists' }],
     },
   }
-  t.same(main(fields)?.resources?.limits, { memory: '8Gi', 'nvidia.com/mig-1g.10gb': '2' })
+  t.same(limits(fields), { memory: '8Gi', 'nvidia.com/mig-1g.10gb': '2' })
   t.match(podSpec(fields), {
     runtimeClassName: 'nvidia',
     nodeSelector: { gpu: 'a100' },
     tolerations: [{ key: 'gpu', operator: 'Exists' }],
   })
-  const limits = (one: Spec) => main(one)?.resources?.limits
   t.same(limits({ accelerator: {} }), { 'nvidia.com/gpu': '1' })
   t.same(limits({ instances: { count: 1, kind: 'KIND_GPU' } }), { 'nvidia.com/gpu': '1' })
   t.same(limits({ instances: { count: 2, kind: 'KIND_CPU' } }), undefined)
@@ -316,73 +316,10 @@ await t.test('Python code has shared memory within the limit of its memory', asy
   t.ok(main({ modelFormat: { name: 'python' } })?.volumeMounts?.some(({ name }) => name === 'shm'))
 })
 
-await t.test('what a Model says nothing of is requested for its engine', async (t) => {
-  const resourcesOf = (fields: Spec, o: Parameters<typeof main>[1] = {}) =>
-    main(fields, o)?.resources
-  for (const [name, memory] of [
-    ['onnx', '256Mi'],
-    ['python', '384Mi'],
-    ['pytorch', '768Mi'],
-  ] as const) {
-    t.same(resourcesOf({ modelFormat: { name } }), { requests: { cpu: '100m', memory } }, name)
-  }
-  const resources = { requests: { cpu: '2' }, limits: { memory: '128Mi' } }
-  t.same(resourcesOf({ resources }), resources, 'a limit alone requests as much')
-  const podDefaults = {
-    resources: { requests: { cpu: '1', 'ephemeral-storage': '1Gi' }, limits: { memory: '1Gi' } },
-  }
-  const settings = { settings: { podDefaults } }
-  t.same(resourcesOf({}, settings), podDefaults.resources)
-  t.same(resourcesOf({ resources: { requests: { memory: '4Gi' } } }, settings), {
-    requests: { cpu: '1', 'ephemeral-storage': '1Gi', memory: '4Gi' },
-  })
-})
-
 await t.test('a served name with a colon has a folder that can be mounted', async (t) => {
   const { args, volumeMounts } = main({ modelName: 'a:b+c@1' }) ?? {}
   t.equal(args?.[1], 'a:b+c@1=/models/a%3Ab+c@1')
   t.equal(volumeMounts?.[0]?.mountPath, '/models/a%3Ab+c@1')
-})
-
-await t.test('labels of the Model reach its pods', async (t) => {
-  const labels = { team: 'a', 'kueue.x-k8s.io/queue-name': 'gpus' }
-  const template = { metadata: { labels: { team: 'b' } } }
-  const podLabels = (fields: Spec) => deployment(fields, { labels }).spec.template.metadata?.labels
-  t.same(podLabels({}), { ...labels, ...LABELS })
-  t.equal(podLabels({ podTemplate: template })?.['team'], 'b', 'its podTemplate counts more')
-  const others = {
-    'app.kubernetes.io/instance': 'release',
-    'helm.sh/chart': 'a-1.2.3',
-    'argocd.argoproj.io/instance': 'app',
-    'kustomize.toolkit.fluxcd.io/name': 'app',
-    'tutti.dev/model': 'other',
-  }
-  t.same(podLabelsOf({ ...labels, ...others }), labels, 'not those of its tools, and of Tutti')
-})
-
-await t.test('what the installation adds to pods stands below what the Model says', async (t) => {
-  const podDefaults = {
-    podTemplate: {
-      metadata: { labels: { team: 'a', zone: 'x' }, annotations: { mesh: 'on' } },
-      spec: {
-        priorityClassName: 'low',
-        tolerations: [{ key: 'models', operator: 'Exists' }],
-        containers: [{ name: 'main', env: [{ name: 'HTTPS_PROXY', value: 'http://proxy:3128' }] }],
-      },
-    },
-  }
-  const podTemplate = {
-    metadata: { labels: { team: 'b' } },
-    spec: { priorityClassName: 'high', tolerations: [{ key: 'gpu', operator: 'Exists' }] },
-  }
-  const { metadata, spec } = deployment({ podTemplate }, { settings: { podDefaults } }).spec
-    .template
-  t.match(metadata, { labels: { team: 'b', zone: 'x', ...LABELS }, annotations: { mesh: 'on' } })
-  t.match(spec, {
-    priorityClassName: 'high',
-    tolerations: [{ key: 'models' }, { key: 'gpu' }],
-    containers: [{ env: [{ name: 'HOME' }, { name: 'HTTPS_PROXY' }] }],
-  })
 })
 
 await t.test('time limits reach probes, the process and the pod', async (t) => {

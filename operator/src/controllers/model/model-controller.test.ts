@@ -1,4 +1,5 @@
 // needs: apiserver
+import { MODEL_CONDITIONS } from '@tutti/api'
 import type { PlainObject } from '@tutti/kube/testing'
 import { withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
@@ -58,17 +59,7 @@ await t.test('Models on a real API server', { skip }, async (t) => {
     })
     t.same(
       model['status'].conditions.map((condition: PlainObject) => condition['type']),
-      [
-        'Accepted',
-        'ArtifactsReady',
-        'SchemaVerified',
-        'WorkloadAvailable',
-        'Routable',
-        'Progressing',
-        'Degraded',
-        'Suspended',
-        'Ready',
-      ],
+      [...MODEL_CONDITIONS],
     )
     const [revision, ...others] = await revisionsOf(cluster, namespace)
     t.same(others, [])

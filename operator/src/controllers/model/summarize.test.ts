@@ -143,35 +143,6 @@ const CASES: readonly {
     },
   },
   {
-    name: 'the Model is suspended',
-    world: modelWorld({
-      fields: { suspend: true },
-      deployment: modelDeployment({ replicas: 0, status: { replicas: 0 } }),
-      pods: [],
-    }),
-    wanted: {
-      ArtifactsReady: 'Unknown/Pending',
-      SchemaVerified: 'Unknown/Pending',
-      WorkloadAvailable: 'False/Suspended',
-      Routable: 'False/NoReplica',
-      Suspended: 'True/Suspended',
-      Ready: 'False/Suspended',
-    },
-  },
-  {
-    name: 'the last pod of a Model that is suspended ends its requests',
-    world: modelWorld({
-      fields: { suspend: true },
-      deployment: modelDeployment({ replicas: 0, status: { replicas: 1 } }),
-    }),
-    wanted: {
-      WorkloadAvailable: 'False/Suspended',
-      Progressing: 'True/RollingOut',
-      Suspended: 'False/Suspending',
-      Ready: 'False/Suspended',
-    },
-  },
-  {
     name: 'old pods are still there',
     world: modelWorld({
       deployment: modelDeployment({ status: { replicas: 2, updatedReplicas: 1 } }),
