@@ -103,5 +103,7 @@ await t.test('what a Router says reaches the Models of its namespace', { skip },
       (found) => found !== undefined && templateOf(found) === templateOf(before),
     )
     t.same(directOf(await plain.get(path), await plain.get(policyPath)), OFF)
+    // Pods are played until then, by requests to a server that ends with the test.
+    await cluster.untilModel(namespace, 'yolo', isModelReady)
   })
 })
