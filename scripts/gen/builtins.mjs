@@ -94,8 +94,8 @@ outputs: [{ name: pixels, from: scaled.image }]
 - **NumPy, OpenCV, PIL.** Each built-in says which function it equals, with which tolerance, and where it differs. Tests compare them on random inputs.
 - **Checked again in each request**, where all extents are known. The outputs of one request have at most 1 GiB, texts included; they are counted before they are made. Where texts
   are only moved, those of the inputs count.
-- **A request that nobody waits for ends**, also while it computes. A request to one for picture files, crops, boxes of maps, rotated boxes or texts takes at most 30 s; one
-  that would take more memory than its thread may have fails by itself (\`MESSAGE_TOO_LARGE\`).
+- **A request that nobody waits for ends**, also while it computes. Built-ins for picture files, crops, boxes of maps, rotated boxes and texts end a request after
+  30 s. They refuse one that needs more memory than their thread may have (\`MESSAGE_TOO_LARGE\`).
 - **FP16** is computed as FP32, and rounded in the end. BF16 is only cast.
 
 [Instead of Python](builtins/step-kinds.md) has chains of them for steps that public ensembles write in Python.

@@ -73,7 +73,7 @@ const SPEC = [
 /** Pattern of annotations that set an AppArmor profile, from before Kubernetes had a field for it. */
 const APP_ARMOR = /^container\.apparmor\.security\.beta\.kubernetes\.io\//
 
-/** Writes the problem of what gives access to a node where that is not allowed. */
+/** Makes the text for a field that gives access to a node, where the installation forbids that. */
 export function toHostAccessText({ place, got, want }: HostAccess): string {
   return `${place}: got ${got}, want ${want}; access to nodes takes the operator's flag --allow-host-access (step.allowHostAccess of the chart)`
 }

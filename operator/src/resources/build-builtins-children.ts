@@ -20,7 +20,7 @@ export interface BuiltinsFacts {
   readonly settings: Omit<StepPodSettings, 'transport'>
 }
 
-/** Resources of a pod of which neither Router nor installation say anything: those of a small model, and a bound of what a picture may take. */
+/** Default resources of a pod: requests as for a small model, and a limit of memory for large pictures. */
 const DEFAULT_RESOURCES = {
   requests: { cpu: '100m', memory: '256Mi' },
   limits: { memory: '2Gi' },

@@ -1,15 +1,8 @@
 import { SERVICE_ACCOUNT } from '@tutti/kube'
 import t from 'tap'
-import { build, child, deployment, type Spec } from '../testing/build-model.ts'
+import { build, child, deployment, LABELS, type Spec } from '../testing/build-model.ts'
 import { stepSettings } from '../testing/step-settings.ts'
 
-const LABELS = {
-  'app.kubernetes.io/managed-by': 'tutti-operator',
-  'app.kubernetes.io/name': 'tutti-step',
-  'app.kubernetes.io/instance': 'yolo',
-  'app.kubernetes.io/component': 'step',
-  'tutti.dev/model': 'yolo',
-}
 const SELECTOR = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'yolo' }
 const METADATA = { name: 'yolo-step', namespace: 'vision', labels: LABELS }
 

@@ -2,13 +2,13 @@ import { FETCH, type ModelSpec, VERIFY } from '@tutti/api'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import type { ModelFacts } from './model-facts.ts'
-import { resourcesOfFetch } from './resources-of-model.ts'
+import { resourcesOfFetch } from './model-resources.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
 import type { StepPodSettings } from './step-settings.ts'
 
 const MODELS = '/models'
-/** Pattern of a path of `modelDirectory`, without anchors. */
-export const MODEL_DIRECTORY = `${MODELS}/[^/']+`
+/** Pattern of the paths of `modelDirectory`, without anchors. */
+export const MODEL_DIRECTORY_PATTERN = `${MODELS}/[^/']+`
 const CREDENTIALS = '/var/run/tutti/credentials'
 /** Path at which the container of an image gets the volume. The image may have its model anywhere. */
 const COPIED = '/var/run/tutti/model'

@@ -44,8 +44,8 @@ function toNative(
 }
 
 /**
- * Plans the replicas that the operator writes into the Deployment; undefined if an HPA owns the number. An HPA does nothing while
- * there are none, so that they are written once after the Model was suspended.
+ * Plans the replicas that the operator writes into the Deployment; undefined if an HPA owns the number. An HPA leaves 0 replicas as they
+ * are, so the operator writes its minimum then, after a suspension say.
  *
  * @param o.live - replicas of the Deployment now, which stay after a change of the provider.
  * @param o.wanted - last decision of the operator's own scaling; undefined if there is none.

@@ -1,14 +1,15 @@
 import t from 'tap'
-import { build, child, deployment, main, podSpec, type Spec } from '../testing/build-model.ts'
+import {
+  build,
+  child,
+  deployment,
+  LABELS,
+  main,
+  podSpec,
+  type Spec,
+} from '../testing/build-model.ts'
 import { stepSettings } from '../testing/step-settings.ts'
 
-const LABELS = {
-  'app.kubernetes.io/managed-by': 'tutti-operator',
-  'app.kubernetes.io/name': 'tutti-step',
-  'app.kubernetes.io/instance': 'yolo',
-  'app.kubernetes.io/component': 'step',
-  'tutti.dev/model': 'yolo',
-}
 const SELECTOR = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'yolo' }
 
 const SAME = { labelSelector: { matchLabels: SELECTOR }, matchLabelKeys: ['pod-template-hash'] }

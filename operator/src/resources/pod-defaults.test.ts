@@ -1,14 +1,7 @@
 import t from 'tap'
-import { type BuildOptions, deployment, main, type Spec } from '../testing/build-model.ts'
+import { type BuildOptions, deployment, LABELS, main, type Spec } from '../testing/build-model.ts'
 import { podLabelsOf } from './step-labels.ts'
 
-const LABELS = {
-  'app.kubernetes.io/managed-by': 'tutti-operator',
-  'app.kubernetes.io/name': 'tutti-step',
-  'app.kubernetes.io/instance': 'yolo',
-  'app.kubernetes.io/component': 'step',
-  'tutti.dev/model': 'yolo',
-}
 const resourcesOf = (fields: Spec, o?: BuildOptions) => main(fields, o)?.resources
 
 await t.test('what a Model says nothing of is requested for its engine', async (t) => {

@@ -14,8 +14,8 @@ export type PodDefaults = z.infer<typeof PodDefaults>
 type Quantities = Readonly<Record<string, string | number>>
 
 /**
- * Adds defaults of those resources of which nothing is said before, neither a request nor a limit: Kubernetes requests as much as
- * a limit says if nothing else is said, and refuses a request above it.
+ * Joins resources by name. Request and limit of a name come from the first level that has one of them: Kubernetes refuses a request above
+ * the limit.
  *
  * @param levels - the most important first.
  */

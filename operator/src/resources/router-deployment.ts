@@ -62,7 +62,7 @@ const DRAIN = '30s'
 const PRE_STOP_S = 5
 /** Time that the process gets to exit once it has drained. */
 const EXIT_S = 5
-/** Resources of a pod of which neither Router nor installation say anything. */
+/** Default resources of a pod. */
 const DEFAULT_RESOURCES = {
   requests: { cpu: '250m', memory: '512Mi' },
   limits: { memory: '2Gi' },

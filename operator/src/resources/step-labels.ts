@@ -27,7 +27,7 @@ export function stepLabels(name: string): Labels {
   }
 }
 
-/** Prefixes of labels that say how tools handle the Model itself, or what the operator writes. */
+/** Prefixes of labels that belong to the tools that apply the Model, or to the operator. */
 const NOT_OF_PODS =
   /^(app\.kubernetes\.io|helm\.sh|argocd\.argoproj\.io|([a-z0-9.-]+\.)?(toolkit\.fluxcd\.io|tutti\.dev))\//
 

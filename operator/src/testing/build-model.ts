@@ -8,6 +8,15 @@ import type { StepPodSettings } from '../resources/step-settings.ts'
 import type { DesiredChild } from '../runtime/children.ts'
 import { stepSettings } from './step-settings.ts'
 
+/** Labels of the children of the Model `yolo`. */
+export const LABELS = {
+  'app.kubernetes.io/managed-by': 'tutti-operator',
+  'app.kubernetes.io/name': 'tutti-step',
+  'app.kubernetes.io/instance': 'yolo',
+  'app.kubernetes.io/component': 'step',
+  'tutti.dev/model': 'yolo',
+}
+
 /** The fields of a Model that a test sets. */
 export type Spec = Partial<ModelSpec>
 

@@ -1,4 +1,4 @@
-import { MODEL_DIRECTORY } from '../../resources/model-artifacts.ts'
+import { MODEL_DIRECTORY_PATTERN } from '../../resources/model-artifacts.ts'
 
 /** Errors that speak of a model repository, or of volumes, where a Model has other words: what to change there. */
 const HINTS: readonly (readonly [
@@ -21,12 +21,12 @@ const HINTS: readonly (readonly [
   ],
   // Pods know the folder by our name for it.
   [
-    new RegExp(`'(${MODEL_DIRECTORY})' is empty`),
+    new RegExp(`'(${MODEL_DIRECTORY_PATTERN})' is empty`),
     (_, uri) =>
       uri === undefined ? '' : `; that is storageUri '${uri}', want the model's folder there`,
   ],
   [
-    new RegExp(`ENOTDIR[^']*'(${MODEL_DIRECTORY})'`),
+    new RegExp(`ENOTDIR[^']*'(${MODEL_DIRECTORY_PATTERN})'`),
     (_, uri) =>
       uri === undefined ? '' : `; that is storageUri '${uri}', want a folder there, not a file`,
   ],

@@ -5,6 +5,8 @@ import type { DeploymentState } from '../kept-objects.ts'
 import { checkChildren, findPassing } from './model-conditions.ts'
 import { count, type ModelWorld } from './model-world.ts'
 
+const SUSPENDED = 'spec.suspend: no pods are wanted'
+
 /** Computes the condition WorkloadAvailable: whether enough pods are available, of any template. */
 export function checkWorkload(world: ModelWorld): ConditionState {
   const { deployment, failure } = world
@@ -15,7 +17,7 @@ export function checkWorkload(world: ModelWorld): ConditionState {
   }
   const { wanted, available } = podCountsOf(deployment)
   if (wanted === 0 && world.spec?.suspend === true) {
-    return isFalse('Suspended', 'spec.suspend: no pods are wanted')
+    return isFalse('Suspended', SUSPENDED)
   }
   if (wanted === 0) return isFalse('ScaledToZero', 'no pods are wanted')
   const needed = neededOf(world, wanted)
@@ -30,10 +32,10 @@ export function checkWorkload(world: ModelWorld): ConditionState {
 /** Computes the condition Suspended: whether the Model has no pods because its spec says so. */
 export function checkSuspended({ spec, deployment }: ModelWorld): ConditionState {
   if (spec?.suspend !== true) return isFalse('NotSuspended', 'spec.suspend is not true')
-  const { all } = deployment === undefined ? { all: 0 } : podCountsOf(deployment)
+  const all = deployment?.status?.replicas ?? 0
   return all > 0
     ? isFalse('Suspending', `spec.suspend: ${count(all, 'pod')} left`)
-    : isTrue('Suspended', 'spec.suspend: no pods are wanted')
+    : isTrue('Suspended', SUSPENDED)
 }
 
 /** Returns the fewest pods that count as enough: scaling up does not make a Model unavailable. */
