@@ -6,30 +6,30 @@ import { scrape } from './metrics.ts'
 import { restCall } from './rest-call.ts'
 import { restInfer } from './rest-infer.ts'
 import { type Serving, serve } from './serving.ts'
-import { grpcOutcome, restOutcome, serveSlow, untilPending } from './slow-server.ts'
+import { grpcOutcome, keepWaiting, restOutcome, serveSlow, untilPending } from './slow-server.ts'
 import { copyModels } from './temp-repository.ts'
 import { slowInputs } from './tensors.ts'
 
 t.setTimeout(600_000)
 
 const MEBIBYTE = 1024 * 1024
-const LONG = 1500
 /** Rounds that no test waits for. */
 const ENDLESS = 10_000_000
 
-/** Sends requests over both protocols that keep the one instance busy; resolves when all but the first one wait. */
-async function occupy(
-  t: Test,
-  serving: Serving,
-  rounds: number,
-): Promise<readonly Promise<string>[]> {
+/** Sends requests over both protocols, each of so many rounds. */
+function sendFour(t: Test, serving: Serving, rounds: number): readonly Promise<string>[] {
   const client = openClient(t, serving)
   const inputs = slowInputs(rounds)
-  const outcomes = [1, 2, 3, 4].map((i) =>
+  return [1, 2, 3, 4].map((i) =>
     i % 2 === 0
       ? restOutcome(restInfer(serving, 'slow', inputs))
       : grpcOutcome(client.infer({ modelName: 'slow', inputs })),
   )
+}
+
+/** Sends requests that keep the one instance busy until the server gives up; resolves when all but the first one wait. */
+async function occupyForEver(t: Test, serving: Serving): Promise<readonly Promise<string>[]> {
+  const outcomes = sendFour(t, serving, ENDLESS)
   await untilPending(serving, 3)
   return outcomes
 }
@@ -69,7 +69,7 @@ await t.test(
   'while the server drains it is not ready, refuses, and still answers metrics',
   async (t) => {
     const serving = await serveSlow(t)
-    const outcomes = await occupy(t, serving, LONG)
+    const outcomes = await keepWaiting(serving, 3, (rounds) => sendFour(t, serving, rounds))
     const late = openClient(t, serving)
     t.equal(await isReady(serving), '200 OK')
     const seen: string[] = []
@@ -93,7 +93,7 @@ await t.test(
 
 await t.test('when the grace period is over, what is left is told so', async (t) => {
   const serving = await serveSlow(t, { flags: ['--exit-timeout-secs=1'] })
-  const outcomes = await occupy(t, serving, ENDLESS)
+  const outcomes = await occupyForEver(t, serving)
   serving.process.kill('SIGTERM')
   t.same(await Promise.all(outcomes), [
     'UNAVAILABLE SERVER_STOPPING',
@@ -108,7 +108,7 @@ await t.test('when the grace period is over, what is left is told so', async (t)
 
 await t.test('a second SIGTERM ends the server at once', async (t) => {
   const serving = await serveSlow(t)
-  const outcomes = await occupy(t, serving, ENDLESS)
+  const outcomes = await occupyForEver(t, serving)
   serving.process.kill('SIGTERM')
   await hasLine(serving, 'draining')
   // One that comes sooner counts as the same.

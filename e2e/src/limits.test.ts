@@ -7,15 +7,13 @@ import { ask, openClient } from './grpc-client.ts'
 import { scrape } from './metrics.ts'
 import { restInfer } from './rest-infer.ts'
 import { type Serving, serve } from './serving.ts'
-import { grpcOutcome, restOutcome, serveSlow, untilPending } from './slow-server.ts'
+import { grpcOutcome, keepWaiting, restOutcome, serveSlow, untilPending } from './slow-server.ts'
 import { copyModels } from './temp-repository.ts'
 import { fp32, row, slowInputs, type Tensor } from './tensors.ts'
 
 t.setTimeout(600_000)
 
 const IDENTITY = 'identity_fp32_nonbatch'
-/** A second or so on a core: longer than a few refusals take. */
-const LONG = 2_500
 
 async function serveModels(
   test: Test,
@@ -77,13 +75,15 @@ await t.test(
 await t.test('requests over the bound are refused at once, and let in again later', async (t) => {
   const serving = await serveSlow(t, { flags: ['--max-inflight-requests=2'] })
   const client = openClient(t, serving)
-  const inputs = slowInputs(LONG)
+  const inputs = slowInputs(1)
   const order: string[] = []
-  const accepted = [1, 2].map(async () => {
-    await client.infer({ modelName: 'slow', inputs })
-    order.push('answered')
+  const accepted = await keepWaiting(serving, 1, (rounds) => {
+    order.length = 0
+    return [1, 2].map(async () => {
+      await client.infer({ modelName: 'slow', inputs: slowInputs(rounds) })
+      order.push('answered')
+    })
   })
-  await untilPending(serving, 1)
   await t.rejects(client.infer({ modelName: 'slow', inputs }), {
     code: 'RESOURCE_EXHAUSTED',
     reason: 'OVERLOADED',
@@ -97,31 +97,34 @@ await t.test('requests over the bound are refused at once, and let in again late
   t.equal((await ask(client, 'ServerReady')).ready, true, 'other calls are answered')
   await Promise.all(accepted)
   t.same(order, ['refused over gRPC', 'refused over HTTP', 'answered', 'answered'])
-  await client.infer({ modelName: 'slow', inputs: slowInputs(1) })
-  t.equal((await restInfer(serving, 'slow', slowInputs(1))).status, 200)
+  await client.infer({ modelName: 'slow', inputs })
+  t.equal((await restInfer(serving, 'slow', inputs)).status, 200)
 })
 
 await t.test('a queue over the server’s bound refuses, and counts it', async (t) => {
   const serving = await serveSlow(t, { flags: ['--max-queue-size=2'] })
   const client = openClient(t, serving)
-  const request = { modelName: 'slow', inputs: slowInputs(LONG) }
-  const accepted = [1, 2, 3].map(() => client.infer(request))
-  await untilPending(serving, 2)
+  let sent = 0
+  const accepted = await keepWaiting(serving, 2, (rounds) => {
+    sent += 3
+    const request = { modelName: 'slow', inputs: slowInputs(rounds) }
+    return [1, 2, 3].map(() => client.infer(request))
+  })
   const message = "2 requests wait for the model, which is the server's bound"
-  await t.rejects(client.infer({ ...request, id: 'late' }), {
+  await t.rejects(client.infer({ modelName: 'slow', inputs: slowInputs(1), id: 'late' }), {
     code: 'RESOURCE_EXHAUSTED',
     reason: 'OVERLOADED',
     message: `[request id: late] ${message}`,
     details: { model: 'slow' },
   })
-  const answer = await restInfer(serving, 'slow', slowInputs(LONG))
+  const answer = await restInfer(serving, 'slow', slowInputs(1))
   t.equal(answer.status, 503)
   t.match(answer.json(), { error: `[request id: <id_unknown>] ${message}` })
   t.equal((await Promise.all(accepted)).length, 3, 'who was in the queue is answered')
   const metrics = await scrape(serving)
   const rejected = { model: 'slow', reason: 'REJECTED' }
   t.equal(metrics.value('nv_inference_request_failure', rejected), 2)
-  t.equal(metrics.value('nv_inference_exec_count', { model: 'slow' }), 3)
+  t.equal(metrics.value('nv_inference_exec_count', { model: 'slow' }), sent)
 })
 
 await t.test(

@@ -19,6 +19,7 @@ export const times = {
   title: 'Times',
   settings: { factor: { field: 'factor', least: 1, most: 9 } },
   image: 'python',
+  memory: '640Mi',
   errorPrefix: 'times: ',
 } as const satisfies EngineDescriptor
 `
@@ -58,6 +59,7 @@ export async function check(): Promise<EngineCheck> {
 const OPERATOR = `
   import { buildGeneratedFiles } from './operator/dist/index.js'
   import { modelImageOf } from './operator/dist/resources/model-image.js'
+  import { resourcesOfModel } from './operator/dist/resources/model-resources.js'
   import { OPERATOR_FLAGS } from './operator/dist/operator-flags.js'
   import { ModelManifest } from './services/api/dist/index.js'
   const model = ModelManifest.parse({
@@ -67,6 +69,7 @@ const OPERATOR = `
   console.log(JSON.stringify({
     crd: new Map(buildGeneratedFiles()).get('crds/tutti.dev_models.yaml'),
     image: modelImageOf(model.spec, { image: 'plain', pythonImage: 'with-python' }),
+    requests: resourcesOfModel(model.spec, {}).requests,
     flag: OPERATOR_FLAGS['step-python-image'].description,
   }))`
 
@@ -120,19 +123,23 @@ await t.test('an engine is a folder and a line of the list, and is found everywh
   const run = (...args: readonly string[]) =>
     runProgram(process.execPath, [program, ...args], { cwd: copy })
 
-  await t.test('the format of Models, the image of their pods, the flags', async (t) => {
-    const script = ['--input-type=module', '--eval', OPERATOR]
-    const { code, out, err } = await runProgram(process.execPath, script, { cwd: copy })
-    t.equal(code, 0, err)
-    const { crd, image, flag } = JSON.parse(out)
-    t.match(crd, /enum:\n( +- )onnx\n\1pytorch\n\1python\n\1times\n/)
-    t.match(
-      crd,
-      /python \(a model\.py for the Python backend\) or times \(numbers times a factor\)/,
-    )
-    t.equal(image, 'with-python')
-    t.equal(flag, 'Image of steps with Python, Times and TorchScript models.')
-  })
+  await t.test(
+    'the format of Models, the image and requests of their pods, the flags',
+    async (t) => {
+      const script = ['--input-type=module', '--eval', OPERATOR]
+      const { code, out, err } = await runProgram(process.execPath, script, { cwd: copy })
+      t.equal(code, 0, err)
+      const { crd, image, requests, flag } = JSON.parse(out)
+      t.match(crd, /enum:\n( +- )onnx\n\1pytorch\n\1python\n\1times\n/)
+      t.match(
+        crd,
+        /python \(a model\.py for the Python backend\) or times \(numbers times a factor\)/,
+      )
+      t.equal(image, 'with-python')
+      t.same(requests, { cpu: '100m', memory: '640Mi' })
+      t.equal(flag, 'Image of steps with Python, Times and TorchScript models.')
+    },
+  )
 
   await t.test('configurations', async (t) => {
     const { code, out, err } = await run('config', 'm', `--model-repository=${models}`)
