@@ -98,21 +98,23 @@ podSelector:
 {{- include "tutti.image" (dict "context" . "image" $image) -}}
 {{- end -}}
 
-{{/* Spreads pods over nodes, where there are several. Argument: {context, component, constraints}. */}}
-{{- define "tutti.spread" -}}
-{{- if .constraints -}}
-{{ toYaml .constraints }}
-{{- else -}}
-- maxSkew: 1
-  topologyKey: kubernetes.io/hostname
-  whenUnsatisfiable: ScheduleAnyway
-  labelSelector:
-    matchLabels:
-      {{- include "tutti.selectorLabels" (dict "context" .context "component" .component) | nindent 6 }}
-{{- end -}}
+{{/*
+Which pods count as the same when pods spread. Those of a Deployment that a rollout replaces do not: it would leave the new ones together.
+Argument: {context, component}.
+*/}}
+{{- define "tutti.samePods" -}}
+labelSelector:
+  matchLabels:
+    {{- include "tutti.selectorLabels" . | nindent 4 }}
+{{- if eq .component "operator" }}
+matchLabelKeys: [pod-template-hash]
+{{- end }}
 {{- end -}}
 
-{{/* Where pods run. Argument: {context, component, values}. */}}
+{{/*
+Where pods run: on different nodes and in different zones where there are several with room. Zones are no second constraint, because the
+scheduler leaves nodes without the label of zones out of all soft ones. Argument: {context, component, values}.
+*/}}
 {{- define "tutti.placement" -}}
 {{- with .values.nodeSelector }}
 nodeSelector:
@@ -122,15 +124,29 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.affinity }}
 affinity:
-  {{- toYaml . | nindent 2 }}
+{{- if .values.affinity }}
+  {{- toYaml .values.affinity | nindent 2 }}
+{{- else }}
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: topology.kubernetes.io/zone
+          {{- include "tutti.samePods" . | nindent 10 }}
 {{- end }}
 {{- with .values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
 topologySpreadConstraints:
-  {{- include "tutti.spread" (dict "context" .context "component" .component "constraints" .values.topologySpreadConstraints) | nindent 2 }}
+{{- if .values.topologySpreadConstraints }}
+  {{- toYaml .values.topologySpreadConstraints | nindent 2 }}
+{{- else }}
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    {{- include "tutti.samePods" . | nindent 4 }}
+{{- end }}
 {{- end -}}
 
 {{- define "tutti.imagePullSecrets" -}}
