@@ -28,6 +28,13 @@ for (const library of ['@azure', 'google-auth-library']) {
   assert.ok(!existsSync(`${APP}/node_modules/${library}`), library)
 }
 
+// Pods may run as any other user, which on OpenShift the namespace assigns.
+assert.deepEqual(
+  files.filter((file) => (lstatSync(`${APP}/${file}`).mode & 0o004) === 0),
+  [],
+  'files that only some users may read',
+)
+
 const bytes = files
   .filter((file) => !file.includes('providers_cuda'))
   .reduce((sum, file) => sum + lstatSync(`${APP}/${file}`).size, 0)

@@ -24,6 +24,7 @@ const SECTIONS = {
     'On Kubernetes': [
       'kubernetes',
       'clusters',
+      'platforms',
       'manifests',
       'models',
       'ensembles',

@@ -24,6 +24,7 @@ export function toStepPodSettings({
     pythonCudaImage: flags['step-python-cuda-image'],
     imagePullPolicy: flags['step-image-pull-policy'],
     imagePullSecrets: flags['image-pull-secret'],
+    hasAssignedUser: flags['namespace-assigns-user'],
     podDefaults: readPodDefaults('step-defaults', flags),
     nats: toPodAccess(toNatsSettings(flags)),
     metricsConfig: flags['metrics-config'],
@@ -57,14 +58,13 @@ function toPodAccess({ urls, prefix, servers }: NatsSettings): PodAccess {
 }
 
 /** Derives the settings of routers from the flags and the settings of steps. */
-export function toRouterDefaults(
-  flags: OperatorFlags,
-  { nats, network, metricsConfig, telemetry, imagePullSecrets, allowsHostAccess }: StepPodSettings,
-): RouterDefaults {
+export function toRouterDefaults(flags: OperatorFlags, steps: StepPodSettings): RouterDefaults {
+  const { nats, network, metricsConfig, telemetry, allowsHostAccess } = steps
   return {
     image: flags['router-image'],
     imagePullPolicy: flags['router-image-pull-policy'],
-    imagePullSecrets,
+    imagePullSecrets: steps.imagePullSecrets,
+    hasAssignedUser: steps.hasAssignedUser,
     podDefaults: readPodDefaults('router-defaults', flags),
     allowsHostAccess,
     allowsImage: flags['allow-router-image'],

@@ -87,6 +87,12 @@ export const WORKLOAD_FLAGS = {
     description:
       'Secret for pulling images, in the namespace of the pods. Repeat the flag for more.',
   },
+  'namespace-assigns-user': {
+    type: 'bool',
+    default: false,
+    description:
+      'Pods leave user and groups to what assigns those of their namespace, as on OpenShift. False: they run as 65532.',
+  },
   'allow-host-access': {
     type: 'bool',
     default: false,

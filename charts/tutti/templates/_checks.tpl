@@ -99,6 +99,9 @@
 {{/* Of each group, its values that templates need. Those whose default is empty, and Kubernetes' own fields, may be null. */}}
 {{- define "tutti.neededValues" -}}
 "": [global, crds, scope, operator, serviceAccount, rbac, router, step, nats, networkPolicy, telemetry, metrics, tests]
+global: [compatibility]
+global.compatibility: [openshift]
+global.compatibility.openshift: [adaptSecurityContext]
 crds: [enabled, keep]
 scope: [mode]
 operator: [replicas, image, logLevel, podDisruptionBudget]

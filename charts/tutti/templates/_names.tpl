@@ -155,3 +155,18 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
+
+{{/* Not empty if namespaces assign user and groups, as those of OpenShift do; its `restricted-v2` refuses pods that name others. */}}
+{{- define "tutti.namespaceAssignsUser" -}}
+{{- $adapt := .Values.global.compatibility.openshift.adaptSecurityContext -}}
+{{- if or (eq $adapt "force") (and (eq $adapt "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Security context of a pod. Argument: {context, values}. */}}
+{{- define "tutti.podSecurityContext" -}}
+{{- if include "tutti.namespaceAssignsUser" .context -}}
+{{ toYaml (omit .values "runAsUser" "runAsGroup" "fsGroup") }}
+{{- else -}}
+{{ toYaml .values }}
+{{- end -}}
+{{- end -}}

@@ -16,6 +16,9 @@
   (printf "--nats-credential-lifetime=%d" (int .Values.nats.credentialLifetimeSeconds))
   "--leader-elect-resource-name=tutti-operator"
 -}}
+{{- if include "tutti.namespaceAssignsUser" . -}}
+{{- $flags = append $flags "--namespace-assigns-user=true" -}}
+{{- end -}}
 {{- if ne .Values.router.console "None" -}}
 {{- $flags = append $flags (printf "--router-console=%s" .Values.router.console) -}}
 {{- end -}}

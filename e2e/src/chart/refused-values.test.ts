@@ -158,7 +158,7 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
 await t.test('what templates need is refused by its name if it is null', WITH_HELM, async (t) => {
   const needed = listValues().filter(({ isEmpty }) => !isEmpty)
   const depths = new Set(needed.map(({ depth }) => depth))
-  t.equal(depths.size, 3)
+  t.equal(depths.size, 4)
   for (const depth of depths) {
     const some = needed.filter((value) => value.depth === depth)
     const { code, err } = await template(nulls(some))

@@ -122,6 +122,7 @@ await t.test('settings of the Router and the installation reach the pods', async
     transport: { spec: { stepTransport: 'TLS' } },
     image: { settings: { image: 'other:1' } },
     imagePullSecrets: { settings: { imagePullSecrets: ['registry'] } },
+    hasAssignedUser: { settings: { hasAssignedUser: true } },
     metricsConfig: { settings: { metricsConfig: ['histogram_latencies=true'] } },
     telemetry: {
       settings: {

@@ -81,7 +81,7 @@ function buildTemplate({ namespace, spec, settings }: BuiltinsFacts): PodTemplat
       serviceAccountName: BUILTINS_NAME,
       hasToken: false,
       graceS: times.graceS,
-      imagePullSecrets: settings.imagePullSecrets,
+      settings,
       labels: BUILTINS_SELECTOR,
     }),
     containers: [main],

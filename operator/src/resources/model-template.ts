@@ -35,7 +35,7 @@ function buildPodSpec(facts: ModelFacts): PodSpec {
     serviceAccountName,
     hasToken: false,
     graceS: podTimesOf(spec).graceS,
-    imagePullSecrets: settings.imagePullSecrets,
+    settings,
     labels: stepSelector(facts.name),
   })
   return {

@@ -22,14 +22,19 @@ import {
   TMP_MOUNT,
   TMP_VOLUME,
 } from './serving-pod.ts'
-import { type NetworkSettings, PORTS, type PodNatsSettings, transportOf } from './step-settings.ts'
+import {
+  type NetworkSettings,
+  PORTS,
+  type PodNatsSettings,
+  type PodSettings,
+  transportOf,
+} from './step-settings.ts'
 import { type TelemetrySettings, telemetryEnv } from './telemetry-env.ts'
 
 /** The settings of all routers in the operator's configuration. */
-export interface RouterDefaults {
+export interface RouterDefaults extends PodSettings {
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
-  readonly imagePullSecrets: readonly string[]
   /** Additions of the installation to all pods of routers. */
   readonly podDefaults?: PodDefaults | undefined
   /** True if a Router may choose another image, and containers of its `podTemplate`. */
@@ -117,7 +122,7 @@ function buildPodSpec(facts: RouterFacts): PodSpec {
       // Only here: it may read what was accepted, and who is let in.
       hasToken: true,
       graceS: PRE_STOP_S + drainSecondsOf(facts) + EXIT_S,
-      imagePullSecrets: defaults.imagePullSecrets,
+      settings: defaults,
       labels: ROUTER_SELECTOR,
     }),
     containers: [buildContainer(facts)],

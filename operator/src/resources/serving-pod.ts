@@ -1,5 +1,10 @@
 import type { Container, PodSpec, Probe, Volume, VolumeMount } from '@tutti/kube'
-import { NATS_CREDENTIALS, type PodNatsSettings, type StepTransport } from './step-settings.ts'
+import {
+  NATS_CREDENTIALS,
+  type PodNatsSettings,
+  type PodSettings,
+  type StepTransport,
+} from './step-settings.ts'
 
 /** The user and group of our images. */
 const USER = 65_532
@@ -38,10 +43,11 @@ export function ourPodSpec(o: {
   readonly serviceAccountName: string
   readonly hasToken: boolean
   readonly graceS: number
-  readonly imagePullSecrets: readonly string[]
+  readonly settings: PodSettings
   /** Labels that select the pods, to spread them over nodes and zones. */
   readonly labels: Readonly<Record<string, string>>
 }): Omit<PodSpec, 'containers'> {
+  const { imagePullSecrets, hasAssignedUser } = o.settings
   return {
     serviceAccountName: o.serviceAccountName,
     automountServiceAccountToken: o.hasToken,
@@ -50,13 +56,11 @@ export function ourPodSpec(o: {
     terminationGracePeriodSeconds: o.graceS,
     securityContext: {
       runAsNonRoot: true,
-      runAsUser: USER,
-      runAsGroup: USER,
-      fsGroup: USER,
+      ...(!hasAssignedUser && { runAsUser: USER, runAsGroup: USER, fsGroup: USER }),
       seccompProfile: { type: 'RuntimeDefault' },
     },
-    ...(o.imagePullSecrets.length > 0 && {
-      imagePullSecrets: o.imagePullSecrets.map((name) => ({ name })),
+    ...(imagePullSecrets.length > 0 && {
+      imagePullSecrets: imagePullSecrets.map((name) => ({ name })),
     }),
     ...spreadPods(o.labels),
   }

@@ -15,10 +15,16 @@ export interface StepImages {
   readonly pythonCudaImage?: string | undefined
 }
 
-/** The settings of all step pods in the operator's configuration. */
-export interface StepPodSettings extends StepImages {
-  readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+/** The settings of an installation for the pods of steps and routers. */
+export interface PodSettings {
   readonly imagePullSecrets: readonly string[]
+  /** True if the namespace assigns user and groups, as OpenShift does, and pods that name their own are refused. */
+  readonly hasAssignedUser: boolean
+}
+
+/** The settings of all step pods in the operator's configuration. */
+export interface StepPodSettings extends StepImages, PodSettings {
+  readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   /** Additions of the installation to all pods of steps. */
   readonly podDefaults?: PodDefaults | undefined
   readonly nats: PodNatsSettings

@@ -20,13 +20,15 @@ import { stepSettings } from './step-settings.ts'
 import { testMetrics } from './test-metrics.ts'
 
 export function routerDefaults(o: Partial<RouterDefaults> = {}): RouterDefaults {
-  const { imagePullPolicy, imagePullSecrets, nats, network, metricsConfig } = stepSettings()
+  const { imagePullPolicy, imagePullSecrets, hasAssignedUser, nats, network, metricsConfig } =
+    stepSettings()
   const image = 'tutti/router:test'
   const [allowsImage, allowsHostAccess] = [false, false]
   return {
     image,
     imagePullPolicy,
     imagePullSecrets,
+    hasAssignedUser,
     allowsImage,
     allowsHostAccess,
     replicas: 2,

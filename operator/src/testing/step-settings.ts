@@ -7,6 +7,7 @@ export function stepSettings(o: Partial<StepPodSettings> = {}): StepPodSettings 
     pythonImage: 'registry.example/tutti-step-python:1.0.0',
     imagePullPolicy: 'IfNotPresent',
     imagePullSecrets: [],
+    hasAssignedUser: false,
     nats: {
       servers: ['nats://tutti-nats:4222'],
       prefix: 'tutti',
