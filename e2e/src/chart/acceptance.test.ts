@@ -1,14 +1,10 @@
 // needs: apiserver
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { type ApiServer, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { createNamespace, startChartCluster } from './chart-pods.ts'
-import { CHART, find, type Rendered, render } from './helm.ts'
+import { CHART, find, OVERLAYS, type Rendered, render } from './helm.ts'
 
 const WITH_KUBE = { skip: withoutKube('helm') }
-
-const OVERLAYS = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
 
 /** Every other namespace that an overlay names. */
 const NAMESPACES = ['team-a', 'team-b', 'serving-test']

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,14 @@ import { parseAllDocuments } from 'yaml'
 import { type Ended, ROOT, runProgram } from '../serving.ts'
 
 export const CHART = `${ROOT}charts/tutti`
+
+export const PRODUCTION = join(CHART, 'production-values.yaml')
+
+/** Paths of all files with values for users. */
+export const OVERLAYS: readonly string[] = [
+  ...readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name)),
+  PRODUCTION,
+]
 
 /** Objects as the chart renders them; tests look at anything in them. */
 // oxlint-disable-next-line typescript/no-explicit-any -- a test's own assertions are the check

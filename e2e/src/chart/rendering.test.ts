@@ -1,5 +1,5 @@
 // needs: apiserver
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { cp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { withoutKube } from '@tutti/kube/testing'
@@ -11,6 +11,7 @@ import {
   forEach,
   helm,
   namesOf,
+  OVERLAYS,
   operatorArgsOf,
   parseAll,
   type Rendered,
@@ -20,8 +21,6 @@ import {
 } from './helm.ts'
 
 const WITH_HELM = { skip: withoutKube('helm') }
-
-const OVERLAYS = readdirSync(join(CHART, 'ci')).map((name) => join(CHART, 'ci', name))
 
 await t.test('helm has nothing to say against it, with any overlay', WITH_HELM, async (t) => {
   await forEach(OVERLAYS, async (overlay) => {

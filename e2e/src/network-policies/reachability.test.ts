@@ -1,12 +1,12 @@
 // needs: apiserver
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { type ApiServer, withoutKube } from '@tutti/kube/testing'
 import { nkeys } from 'nats'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { operatorOf, startChartCluster } from '../chart/chart-pods.ts'
-import { CHART, type Rendered, render } from '../chart/helm.ts'
+import { OVERLAYS, type Rendered, render } from '../chart/helm.ts'
 import type { NamedPort, Party, Pod } from './connection.ts'
 import { isAllowed, type Network } from './is-allowed.ts'
 import { type Labels, toNetworkPolicy } from './network-policy.ts'
@@ -15,8 +15,6 @@ import { type Facts, type Promised, promisesOf } from './promises.ts'
 import { serveNamespaces, setRouter, TENANTS } from './served-namespaces.ts'
 
 const WITH_KUBE = { skip: withoutKube('helm') }
-
-const OVERLAYS = readdirSync(join(CHART, 'ci'))
 
 const STEP_LABELS = {
   'app.kubernetes.io/managed-by': 'tutti-operator',
@@ -103,7 +101,7 @@ function namesOf(cast: Cast): readonly string[] {
 }
 
 function factsOf(overlay: string, chart: readonly Rendered[]): Facts {
-  const values: Rendered = parse(readFileSync(join(CHART, 'ci', overlay), 'utf8'))
+  const values: Rendered = parse(readFileSync(overlay, 'utf8'))
   const nats = chart.find(({ kind }) => kind === 'StatefulSet')
   const testPods = chart.find(({ kind }) => kind === 'Ensemble')?.['metadata'].namespace
   return {
@@ -146,8 +144,8 @@ await t.test('who reaches whom, by the policies that are made', WITH_KUBE, async
   await makeNamespaces(server)
   const namespaces = await namespacesOf(server)
   for (const overlay of OVERLAYS) {
-    await t.test(overlay, async (t) => {
-      const chart = await render({}, `--values=${join(CHART, 'ci', overlay)}`)
+    await t.test(basename(overlay), async (t) => {
+      const chart = await render({}, `--values=${overlay}`)
       const served = await serveNamespaces(t, server, chart)
       const objects = [...chart, ...served]
       const cast = castOf(objects)
