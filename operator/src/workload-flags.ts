@@ -58,7 +58,7 @@ export const WORKLOAD_FLAGS = {
     min: 1,
     max: 100,
     default: 2,
-    description: 'Pods of a router whose Router sets no replicas.',
+    description: 'Pods of a router whose Router says none in its scaling.',
   },
   'allow-router-image': {
     type: 'bool',

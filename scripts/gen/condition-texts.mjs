@@ -181,6 +181,8 @@ export const REASONS = {
     Complete: 'All pods are as the Router asks.',
     CredentialMissing:
       'There is no credential for NATS, or it cannot be renewed. The message says what failed.',
+    FieldLeftOut:
+      'The API server does not keep `scaling.behavior.*.tolerance`, because its feature gate is off. Remove the field, or turn the gate on.',
     NoRouters: 'No router pod is ready. Look at the Deployment `tutti-router`.',
     NotNeeded: 'No Ensemble has a step that runs in pods with built-ins, so there are none.',
     Pending: 'The operator has not made the Deployment `tutti-builtins` yet.',
@@ -188,7 +190,7 @@ export const REASONS = {
       'Too few pods with built-ins are ready, and Kubernetes reports no failure of a pod.',
     Ready: 'A router pod answers requests, or enough pods with built-ins do.',
     ReplicasNotOwned:
-      'An autoscaler or another program writes the replicas of a Deployment, and the operator leaves them. The message names the program. Delete it; `replicas`, or `builtins.scaling`, of the Router then counts again.',
+      'An autoscaler or another program writes the replicas of a Deployment, and the operator leaves them. The message names the program. Delete it; `scaling`, or `builtins.scaling`, of the Router then counts again.',
     RollingOut: 'Pods are being created, replaced or removed.',
     RouterConflict:
       'An object of that name belongs to something else. Delete or rename that object.',

@@ -95,7 +95,7 @@ await t.test('as the accounts of the chart', WITH_KUBE, async (t) => {
     t.same(router?.['spec'], {})
     const made = await plain.get('/apis/apps/v1/namespaces/a/deployments/tutti-router')
     t.match(made['metadata'].ownerReferences, [{ kind: 'Router', name: 'default' }])
-    await plain.patch(routerOf('a'), { spec: { replicas: 3 } })
+    await plain.patch(routerOf('a'), { spec: { scaling: { replicas: 3 } } })
     await plain.until(routerOf('b'), (one) => isSeen(one, 1))
     for (const name of ['a', 'b']) {
       await plain.delete(`/apis/tutti.dev/v1alpha1/namespaces/${name}/models/m`)

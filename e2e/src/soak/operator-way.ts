@@ -67,7 +67,7 @@ async function liveThrough({ plain }: ApiServer, namespace: string): Promise<num
     await plain.patch(pathOf({ kind, metadata }), { spec })
   }
   await plain.patch(`${TUTTI_API}/namespaces/${namespace}/routers/default`, {
-    spec: { replicas: 3 },
+    spec: { scaling: { replicas: 3 } },
   })
   let unchanged: readonly string[] = []
   await until(

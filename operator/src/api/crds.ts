@@ -53,6 +53,13 @@ const PODS: Column = [
 const URL: Column = ['URL', 'string', '.status.url', 'Where it is served.']
 const GRPC: Column = ['gRPC', 'string', '.status.grpcUrl', 'Where it is served over gRPC.']
 
+/** The scale subresource of a Model, and of a Router. */
+const SCALE: StructuralSchema = {
+  specReplicasPath: '.spec.scaling.replicas',
+  statusReplicasPath: '.status.replicas',
+  labelSelectorPath: '.status.selector',
+}
+
 export const KINDS: readonly KindDefinition[] = [
   {
     kind: 'Model',
@@ -75,11 +82,7 @@ export const KINDS: readonly KindDefinition[] = [
       ['Revision', 'string', '.status.latestReadyRevision', 'The newest revision that was ready.'],
       ['URI', 'string', '.spec.storageUri', 'Where its artifacts are.'],
     ],
-    scale: {
-      specReplicasPath: '.spec.scaling.replicas',
-      statusReplicasPath: '.status.replicas',
-      labelSelectorPath: '.status.selector',
-    },
+    scale: SCALE,
   },
   {
     kind: 'Ensemble',
@@ -106,6 +109,7 @@ export const KINDS: readonly KindDefinition[] = [
     status: RouterStatus,
     columns: [READY, PODS, REASON, AGE],
     wideColumns: [['All', 'integer', '.status.replicas', 'Pods, ready or not.']],
+    scale: SCALE,
   },
 ]
 

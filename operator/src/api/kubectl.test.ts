@@ -44,6 +44,8 @@ await t.test('what kubectl does with our kinds', { skip }, async (t) => {
   const apply = (manifest: object, ...args: readonly string[]) =>
     kubectl(['apply', '-f', '-', ...args], manifest)
   const get = async (...args: readonly string[]) => (await kubectl(['get', ...args])).out
+  const scale = (replicas: number) =>
+    kubectl(['scale', 'routers.tutti.dev', 'default', `--replicas=${replicas}`])
   const target = { type: 'AverageValue', averageValue: 0.5 }
   const metrics = [{ type: 'Pods', pods: { metric: { name: 'queued' }, target } }]
 
@@ -82,6 +84,29 @@ await t.test('what kubectl does with our kinds', { skip }, async (t) => {
     }
   })
 
+  await t.test('kubectl scale sets the replicas of a Router that nobody else scales', async (t) => {
+    const path = '/apis/tutti.dev/v1alpha1/namespaces/default/routers/default'
+    const write = async (spec: object) =>
+      t.match(await apply(manifestOf('Router', 'default', spec)), { code: 0 })
+    await write({})
+    // An autoscaler reads the number before it writes one.
+    t.match((await plain.send('GET', `${path}/scale`, {})).body['message'], /scaling\.replicas/)
+    t.match(await scale(3), { code: 0, err: '' })
+    t.same((await plain.get(path))['spec'], { scaling: { replicas: 3 } })
+    await plain.patch(`${path}/status`, {
+      status: { replicas: 2, selector: 'app.kubernetes.io/component=router' },
+    })
+    t.match(await plain.get(`${path}/scale`), {
+      spec: { replicas: 3 },
+      status: { replicas: 2, selector: 'app.kubernetes.io/component=router' },
+    })
+    t.match(await scale(0), { code: 1, err: /got 0, want at least 1: without a router/ })
+    t.match(await scale(101), { code: 1, err: /less than or equal to 100/ })
+    await plain.patch(path, { spec: { scaling: { replicas: null, maxReplicas: 4 } } })
+    t.match(await scale(3), { code: 1, err: /HPA, which decides on replicas itself: want minRep/ })
+    await plain.delete(path)
+  })
+
   await t.test('what is refused is said in words', async (t) => {
     const refusals: readonly (readonly [manifest: object, says: RegExp])[] = [
       [
@@ -100,6 +125,14 @@ await t.test('what kubectl does with our kinds', { skip }, async (t) => {
       [
         manifestOf('Router', 'default', { timeouts: { drain: '500ms' } }),
         /got 500ms, want 1s to 24h/,
+      ],
+      [
+        manifestOf('Router', 'default', { scaling: { provider: 'Native' } }),
+        /spec\.scaling\.provider: .* got Native, want HPA or None: Native counts requests/,
+      ],
+      [
+        manifestOf('Router', 'default', { scaling: { target: 3 } }),
+        /spec\.scaling\.target: .* want no target: it counts requests/,
       ],
       [model('a', { scaling: { replicas: 2 } }), /which decides on replicas itself: want minRep/],
       [model('a', { resources: { limits: { cpu: true } } }), /spec\.resources\.limits\.cpu/],

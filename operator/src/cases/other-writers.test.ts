@@ -158,7 +158,12 @@ await t.test('others write beside the operator', { skip }, async (t) => {
           'yolo-step',
           /want scaling\.provider None and the Model "yolo" as its target; else delete/,
         ],
-        ['routers', 'default', 'tutti-router', /want it deleted, and replicas 1 of the Router/],
+        [
+          'routers',
+          'default',
+          'tutti-router',
+          /want scaling\.replicas of the Router "default" set and the Router as its target; else/,
+        ],
       ] as const) {
         const path = place.path('deployments', name)
         const hpas = `/apis/autoscaling/v2/namespaces/${place.namespace}/horizontalpodautoscalers`

@@ -37,7 +37,7 @@ async function edit(place: CasePlace, maxBatchSize: number): Promise<void> {
 }
 
 async function setRouters(place: CasePlace, replicas: number): Promise<void> {
-  await place.plain.patch(place.path('routers', 'default'), { spec: { replicas } })
+  await place.plain.patch(place.path('routers', 'default'), { spec: { scaling: { replicas } } })
   const path = place.path('deployments', 'tutti-router')
   await place.plain.until(path, (found) => found?.['status']?.readyReplicas === replicas)
 }

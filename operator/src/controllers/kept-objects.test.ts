@@ -58,7 +58,7 @@ const CHILDREN: readonly DesiredChild[] = [
     { name: 'large', live: 2 },
   ),
   ...buildRouterSet(
-    { namespace: 'vision', defaults: routerDefaults(), spec: {} },
+    { namespace: 'vision', defaults: routerDefaults(), spec: {}, replicas: 2 },
     { ensembles: [] },
   ),
   ...buildEnsembleRoutes({

@@ -11,6 +11,7 @@ const facts = (o: Partial<RouterFacts> = {}): RouterFacts => ({
   namespace: 'ns',
   defaults: routerDefaults(),
   spec: {},
+  replicas: 2,
   ...o,
 })
 
@@ -93,8 +94,8 @@ await t.test('the spec reaches the pods', async (t) => {
   const spec = specOf(
     facts({
       defaults: routerDefaults({ metricsConfig: ['histogram_latencies=true'] }),
+      replicas: 5,
       spec: {
-        replicas: 5,
         image: 'other:1',
         resources: { limits: { memory: '4Gi' } },
         nodeSelector: { disk: 'fast' },
@@ -152,7 +153,7 @@ await t.test('a collector reaches the pods as variables', async (t) => {
 await t.test('no field of a Router is without effect', async (t) => {
   // `builtins` has build-builtins-children.test.ts.
   const spec: Required<Omit<RouterSpec, 'builtins'>> = {
-    replicas: 5,
+    scaling: { maxReplicas: 5 },
     image: 'other:1',
     resources: { limits: { memory: '4Gi' } },
     nodeSelector: { disk: 'fast' },
@@ -192,10 +193,43 @@ await t.test(
 )
 
 await t.test('one pod has no disruption budget, and policies can be left out', async (t) => {
-  t.notOk(find(facts({ spec: { replicas: 1 } }), 'PodDisruptionBudget'))
+  t.notOk(find(facts({ spec: { scaling: { replicas: 1 } } }), 'PodDisruptionBudget'))
   const defaults = routerDefaults()
   const network = { ...defaults.network, isEnabled: false }
   t.notOk(find(facts({ defaults: { ...defaults, network } }), 'NetworkPolicy'))
+})
+
+await t.test('an HPA has the replicas of a Router with bounds, by its CPU', async (t) => {
+  t.notOk(find(facts(), 'HorizontalPodAutoscaler'))
+  const autoscalerOf = (spec: RouterSpec) =>
+    specOf(facts({ replicas: undefined, spec }), 'HorizontalPodAutoscaler')
+  const averageValueOf = (cpu: string | number): string =>
+    autoscalerOf({ scaling: { maxReplicas: 8 }, resources: { limits: { cpu } } })['metrics'][0]
+      .containerResource.target.averageValue
+  const spec: RouterSpec = { scaling: { maxReplicas: 8 } }
+  const containerResource = {
+    name: 'cpu',
+    container: 'main',
+    target: { type: 'AverageValue', averageValue: '700m' },
+  }
+  t.same(autoscalerOf(spec), {
+    scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'tutti-router' },
+    minReplicas: 2,
+    maxReplicas: 8,
+    metrics: [{ type: 'ContainerResource', containerResource }],
+  })
+  t.same(
+    [averageValueOf('500m'), averageValueOf(0.25), averageValueOf('1.5'), averageValueOf(4)],
+    ['350m', '175m', '700m', '700m'],
+    'where a pod may take less, it is busy earlier',
+  )
+  const deployment = specOf(facts({ replicas: undefined, spec }), 'Deployment')
+  t.notOk('replicas' in deployment, 'nobody else writes them')
+  const target = { type: 'AverageValue' as const, averageValue: '100' }
+  const metrics = [{ type: 'Pods' as const, pods: { metric: { name: 'q' }, target } }]
+  const behavior = { scaleDown: { stabilizationWindowSeconds: 60 } }
+  const scaling = { minReplicas: 1, maxReplicas: 3, metrics, behavior }
+  t.match(autoscalerOf({ scaling }), { minReplicas: 1, maxReplicas: 3, metrics, behavior })
 })
 
 await t.test('only the listeners for outside are open to everybody', async (t) => {

@@ -1,5 +1,7 @@
+import { toAmount } from '@tutti/api'
 import {
   DEPLOYMENT,
+  type Deployment,
   type Desired,
   NETWORK_POLICY,
   POD_DISRUPTION_BUDGET,
@@ -12,11 +14,13 @@ import {
   type Service,
 } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
+import { type AutoscalerFields, buildAutoscaler } from './autoscaler.ts'
+import { mayHaveSeveral } from './model-scaling.ts'
 import {
   buildRouterDeployment,
   consoleOf,
   type RouterFacts,
-  replicasOf,
+  scalingOfRouter,
 } from './router-deployment.ts'
 import { buildEdgeSecret, type ExposedEnsembles } from './router-edge.ts'
 import {
@@ -45,8 +49,10 @@ export function buildRouterSet(
   facts: RouterFacts,
   exposed: ExposedEnsembles,
 ): readonly DesiredChild[] {
-  const { namespace } = facts
+  const { namespace, spec } = facts
   const { metadata } = servingOf(namespace)
+  const scaling = scalingOfRouter(facts)
+  const deployment = buildRouterDeployment(facts)
   const isShown = consoleOf(facts) !== 'None'
   const rules = [READS_REVISIONS, READS_EDGE, ...(isShown ? [LISTS_RESOURCES] : [])]
   return [
@@ -58,7 +64,7 @@ export function buildRouterSet(
     desiredChild(SERVICE, buildGrpcService(namespace)),
     desiredChild(SERVICE, buildHttpService(namespace)),
     // One pod alone could never be moved from its node.
-    ...(replicasOf(facts) > 1
+    ...(mayHaveSeveral(scaling)
       ? [
           desiredChild(
             POD_DISRUPTION_BUDGET,
@@ -66,10 +72,31 @@ export function buildRouterSet(
           ),
         ]
       : []),
-    desiredChild(DEPLOYMENT, buildRouterDeployment(facts), {
-      handsOverReplicas: facts.leavesReplicas === true,
+    desiredChild(DEPLOYMENT, deployment, { handsOverReplicas: facts.replicas === undefined }),
+    ...buildAutoscaler(servingOf(namespace), scaling, {
+      metrics: toDefaultMetrics(deployment),
+      ...spec.scaling,
     }),
   ]
+}
+
+/** Share of the processor time of a router at which another pod is added. */
+const BUSY = 0.7
+const MAIN = 'main'
+
+/**
+ * Builds the metric of a router that names none. A share of the request would say little: requests are far below what a router takes
+ * when it is busy. It serves on one thread, so a core is all that it can use.
+ */
+function toDefaultMetrics({ spec }: Desired<Deployment>): AutoscalerFields['metrics'] {
+  const main = spec?.template?.spec?.containers?.find(({ name }) => name === MAIN)
+  const limit = main?.resources?.limits?.['cpu'] ?? 1
+  const cores = Math.min(1, toAmount(limit) ?? 1)
+  const averageValue = `${Math.max(1, Math.floor(cores * BUSY * 1000))}m`
+  const target = { type: 'AverageValue' as const, averageValue }
+  // The container alone: a proxy beside it would count otherwise.
+  const containerResource = { name: 'cpu', container: MAIN, target }
+  return [{ type: 'ContainerResource', containerResource }]
 }
 
 /** Builds the Secret that tells routers which Ensembles are exposed, and which tokens and ServiceAccounts may call them. Pure. */

@@ -3,8 +3,6 @@ import {
   DEPLOYMENT,
   type Deployment,
   type Desired,
-  HORIZONTAL_POD_AUTOSCALER,
-  type HorizontalPodAutoscaler,
   NETWORK_POLICY,
   POD_DISRUPTION_BUDGET,
   type PodTemplateSpec,
@@ -13,6 +11,7 @@ import {
   type Service,
 } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
+import { buildAutoscaler } from './autoscaler.ts'
 import { mayHaveSeveral, type Scaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
 import { buildBudget, buildNetworkPolicy, type ServingMetadata } from './serving-children.ts'
@@ -45,7 +44,6 @@ export function buildStepChildren(set: StepSet): readonly DesiredChild[] {
   const { network, transport } = set.settings
   const routerPorts = transport === undefined ? [] : [DIRECT_PORT]
   const bounds = boundsOf(set)
-  const autoscaler = buildAutoscaler(set)
   return [
     desiredChild(SERVICE_ACCOUNT, { metadata, automountServiceAccountToken: false }),
     ...(network.isEnabled
@@ -60,8 +58,7 @@ export function buildStepChildren(set: StepSet): readonly DesiredChild[] {
       // Kubernetes makes no pod without it, and tries again ever less often.
       needs: [SERVICE_ACCOUNT],
     }),
-    // After the Deployment, whose replicas it takes over.
-    ...(autoscaler === undefined ? [] : [desiredChild(HORIZONTAL_POD_AUTOSCALER, autoscaler)]),
+    ...buildAutoscaler(set, set.scaling, set.spec.scaling ?? {}),
   ]
 }
 
@@ -84,23 +81,4 @@ function buildDeployment(set: StepSet): Desired<Deployment> {
 function boundsOf({ spec: { disruptionBudget }, scaling }: StepSet) {
   if (disruptionBudget === undefined && !mayHaveSeveral(scaling)) return undefined
   return toPlain(disruptionBudget ?? { maxUnavailable: 1 })
-}
-
-function buildAutoscaler({
-  metadata,
-  spec,
-  scaling,
-}: StepSet): Desired<HorizontalPodAutoscaler> | undefined {
-  if (scaling.provider !== 'HPA') return undefined
-  const { metrics = [], behavior } = spec.scaling ?? {}
-  return {
-    metadata,
-    spec: {
-      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: metadata.name },
-      minReplicas: scaling.min,
-      maxReplicas: scaling.max,
-      metrics: metrics.map((metric) => ({ ...toPlain(metric) })),
-      ...(behavior !== undefined && { behavior: { ...toPlain(behavior) } }),
-    },
-  }
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mayHaveSeveral, planReplicas, toScaling } from './model-scaling.ts'
+import { mayHaveSeveral, planReplicas, toRouterScaling, toScaling } from './model-scaling.ts'
 
 await t.test('defaults are filled in', async (t) => {
   const native = { provider: 'Native', min: 1, max: 1, upWindowMs: 0, downWindowMs: 300_000 }
@@ -25,6 +25,22 @@ await t.test('defaults are filled in', async (t) => {
     min: 1,
     max: 4,
   })
+})
+
+await t.test('a Router without bounds has a fixed number of pods, else an HPA', async (t) => {
+  for (const [scaling, expected] of [
+    [undefined, { provider: 'None', replicas: 2 }],
+    [{}, { provider: 'None', replicas: 2 }],
+    [{ provider: 'None' }, { provider: 'None', replicas: 2 }],
+    [{ replicas: 5 }, { provider: 'None', replicas: 5 }],
+    [{ provider: 'HPA' }, { provider: 'HPA', min: 2, max: 2 }],
+    [{ maxReplicas: 8 }, { provider: 'HPA', min: 2, max: 8 }],
+    [{ maxReplicas: 1 }, { provider: 'HPA', min: 1, max: 1 }],
+    [{ minReplicas: 3 }, { provider: 'HPA', min: 3, max: 3 }],
+    [{ behavior: {} }, { provider: 'HPA', min: 2, max: 2 }],
+  ] as const) {
+    t.same(toRouterScaling({ scaling }, 2), expected, JSON.stringify(scaling))
+  }
 })
 
 await t.test('a change of the provider makes no jump', async (t) => {

@@ -1,6 +1,6 @@
-import { DEFAULT_REPLICAS, type ModelSpec } from '@tutti/api'
+import { DEFAULT_REPLICAS, type ModelSpec, type RouterSpec } from '@tutti/api'
 
-/** The scaling of a Model with all defaults filled in: by the operator (Native), by an HPA, or by nobody (None). */
+/** The scaling of a Model or a Router with all defaults filled in: by the operator (Native), by an HPA, or by nobody (None). */
 export type Scaling =
   | {
       readonly provider: 'Native'
@@ -27,6 +27,23 @@ export function toScaling({
   const min = scaling.minReplicas ?? 1
   const bounds = { min, max: scaling.maxReplicas ?? min }
   return provider === 'HPA' ? { provider, ...bounds } : toNative(scaling, bounds)
+}
+
+/**
+ * Returns the scaling of a router's pods. The schema refuses the provider Native.
+ *
+ * @param fallback - pods of a Router that does not say how many it wants, at least.
+ */
+export function toRouterScaling(
+  { scaling = {} }: Pick<RouterSpec, 'scaling'>,
+  fallback: number,
+): Scaling {
+  const { minReplicas, maxReplicas, metrics, behavior, replicas = fallback } = scaling
+  const isBounded = [minReplicas, maxReplicas, metrics, behavior].some((one) => one !== undefined)
+  const { provider = isBounded ? 'HPA' : 'None' } = scaling
+  if (provider !== 'HPA') return { provider: 'None', replicas }
+  const min = minReplicas ?? Math.min(fallback, maxReplicas ?? fallback)
+  return { provider, min, max: maxReplicas ?? min }
 }
 
 function toNative(
@@ -67,7 +84,7 @@ export function clamp(
   return Math.min(max, Math.max(min, replicas))
 }
 
-/** True if a Model may have more than one pod, so that a disruption budget is useful. */
+/** True if a Model or a Router may have more than one pod, so that a disruption budget is useful. */
 export function mayHaveSeveral(scaling: Scaling): boolean {
   return scaling.provider === 'None' ? scaling.replicas > 1 : scaling.max > 1
 }

@@ -1,5 +1,6 @@
 import { type RouterConsole, type RouterSpec, toBytes, toMilliseconds } from '@tutti/api'
 import type { Container, Deployment, Desired, PodSpec, PodTemplateSpec } from '@tutti/kube'
+import { type Scaling, toRouterScaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
 import {
   joinMetadata,
@@ -56,8 +57,8 @@ export interface RouterFacts {
   readonly namespace: string
   readonly defaults: RouterDefaults
   readonly spec: RouterSpec
-  /** True if another client writes the replicas of the Deployment, so that the operator leaves them. */
-  readonly leavesReplicas?: boolean
+  /** Replicas to write; absent if another client owns the number. */
+  readonly replicas?: number | undefined
 }
 
 /** Port of the console, on the loopback of a pod: who may forward ports of pods reaches it, and no pod, Service or ingress does. */
@@ -78,7 +79,7 @@ export function buildRouterDeployment(facts: RouterFacts): Desired<Deployment> {
   return {
     metadata: { name: ROUTER_NAMES.router, namespace, labels: ROUTER_LABELS },
     spec: {
-      ...(facts.leavesReplicas !== true && { replicas: replicasOf(facts) }),
+      ...toPlain({ replicas: facts.replicas }),
       selector: { matchLabels: ROUTER_SELECTOR },
       // A pod that goes leaves its connections, so another one is there first.
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
@@ -89,8 +90,12 @@ export function buildRouterDeployment(facts: RouterFacts): Desired<Deployment> {
   }
 }
 
-export function replicasOf({ spec, defaults }: RouterFacts): number {
-  return spec.replicas ?? defaults.replicas
+/** Returns how the pods of a Router are scaled. */
+export function scalingOfRouter({
+  spec,
+  defaults,
+}: Pick<RouterFacts, 'spec' | 'defaults'>): Scaling {
+  return toRouterScaling(spec, defaults.replicas)
 }
 
 /** Returns the console of a Router's pods: none, or which requests it may make. */

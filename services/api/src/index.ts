@@ -46,7 +46,7 @@ export {
 export { findRouterProblems, parseManifest } from './parse-manifest.ts'
 export { ROUTER_CONSOLES, type RouterConsole, RouterSpec } from './router/router-spec.ts'
 export { cel, celPattern, isMirrored } from './schema/cel.ts'
-export { toBytes, toMilliseconds } from './schema/fields.ts'
+export { toAmount, toBytes, toMilliseconds } from './schema/fields.ts'
 export {
   describeIssue,
   type SchemaProblem,

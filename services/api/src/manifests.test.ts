@@ -166,8 +166,10 @@ const router = (spec: Spec, name = 'default') => ({
 })
 
 await t.test('a Router may say all this, and no more', async (t) => {
+  const metrics = [{ type: 'Pods', pods: { metric: { name: 'q' }, target: { type: 'Value' } } }]
+  const behavior = { scaleDown: { selectPolicy: 'Min', policies: [] } }
   const everything = {
-    replicas: 3,
+    scaling: { provider: 'HPA', minReplicas: 2, maxReplicas: 100, metrics, behavior },
     image: 'registry.example/router:1',
     resources: { requests: { cpu: '500m' }, limits: { memory: '4Gi' } },
     nodeSelector: { disk: 'fast' },
@@ -179,11 +181,19 @@ await t.test('a Router may say all this, and no more', async (t) => {
     logVerbose: 1,
     clientNamespaces: ['apps', 'web'],
   }
-  for (const spec of [{}, everything, { clientNamespaces: ['*'] }]) {
+  const scalings = [
+    {},
+    { replicas: 100 },
+    { provider: 'None', replicas: 1 },
+    { provider: 'HPA' },
+    { minReplicas: 3 },
+  ]
+  const specs = scalings.map((scaling) => ({ scaling }))
+  for (const spec of [{}, everything, { clientNamespaces: ['*'] }, ...specs]) {
     t.equal(problemOf(RouterManifest, router(spec)), 'accepted')
   }
   t.same(findRouterProblems(router({ image: null })), [], 'null is as good as nothing')
-  t.match(findRouterProblems(router({ replicas: 'x' })), [{ path: ['spec', 'replicas'] }])
+  t.match(findRouterProblems(router({ logVerbose: 'x' })), [{ path: ['spec', 'logVerbose'] }])
   t.match(
     problemOf(RouterManifest, router({}, 'other')),
     /^metadata\.name: got other, want default/,
@@ -193,7 +203,19 @@ await t.test('a Router may say all this, and no more', async (t) => {
     [{ maxInFlightBytes: '0Gi' }, /^spec\.maxInFlightBytes: got 0Gi, want 1 to 9007199254740991 /],
     [{ maxInFlightBytes: '2GB' }, /^spec\.maxInFlightBytes: got '2GB', want a quantity, e\.g\./],
     [{ maxInFlightBytes: '16Ei' }, /^spec\.maxInFlightBytes: got 16Ei, want 1 to /],
-    [{ replicas: 0 }, /^spec\.replicas: /],
+    [{ replicas: 3 }, /^spec: Unrecognized key/],
+    [{ scaling: { replicas: 0 } }, /^spec\.scaling\.replicas: got 0, want at least 1: without/],
+    [{ scaling: { minReplicas: 0 } }, /^spec\.scaling\.minReplicas: got 0, want at least 1: /],
+    [{ scaling: { maxReplicas: 101 } }, /^spec\.scaling\.maxReplicas: /],
+    [{ scaling: { minReplicas: 3, maxReplicas: 2 } }, /got minReplicas 3, want at most/],
+    [{ scaling: { provider: 'Native' } }, /^spec\.scaling\.provider: got Native, want HPA or None/],
+    [{ scaling: { provider: 'None', behavior } }, /^spec\.scaling\.provider: .* `replicas` only/],
+    [{ scaling: { target: 1 } }, /^spec\.scaling\.target: want no target: .* want metrics/],
+    [{ scaling: { replicas: 2, minReplicas: 2 } }, /^spec\.scaling\.replicas: got it with the pro/],
+    [
+      { scaling: { replicas: 2, metrics } },
+      /^spec\.scaling\.replicas: .* decides on replicas itself/,
+    ],
     [{ image: 'a b' }, /^spec\.image: got 'a b', want an image reference/],
     [{ timeouts: { drain: '999ms' } }, /^spec\.timeouts\.drain: got 999ms, want 1s to 24h/],
     [{ timeouts: { drain: '25h' } }, /^spec\.timeouts\.drain: got 25h, want 1s to 24h/],

@@ -5,15 +5,20 @@ import { defineResource, type KubeObject } from '@tutti/kube'
  * Tutti's kinds, as they come from the cluster. The operator there may be of another release: no field is certain.
  */
 
+export interface ScalingFields {
+  readonly provider?: string
+  readonly minReplicas?: number
+  readonly maxReplicas?: number
+  readonly metrics?: readonly { readonly type?: string }[]
+  readonly behavior?: object
+}
+
 export interface ModelObject extends KubeObject {
   readonly spec?: {
     readonly modelName?: string
     readonly paused?: boolean
     readonly accelerator?: { readonly resourceName?: string }
-    readonly scaling?: {
-      readonly provider?: string
-      readonly metrics?: readonly { readonly type?: string }[]
-    }
+    readonly scaling?: ScalingFields
   }
   readonly status?: ModelStatus
 }
@@ -44,6 +49,7 @@ export interface EnsembleObject extends KubeObject {
 export const ENSEMBLE = defineResource<EnsembleObject>(API_VERSION, 'ensembles', 'Ensemble')
 
 export interface RouterObject extends KubeObject {
+  readonly spec?: { readonly scaling?: ScalingFields }
   readonly status?: RouterStatus
 }
 export const ROUTER = defineResource<RouterObject>(API_VERSION, 'routers', 'Router')

@@ -1,8 +1,9 @@
 import { findModelWarnings, type ModelConditionType } from '@tutti/api'
-import { HORIZONTAL_POD_AUTOSCALER, toFailureText } from '@tutti/kube'
+import { toFailureText } from '@tutti/kube'
 import { parseArtifactSource } from '../../resources/artifact-source.ts'
 import { toDeletion } from '../../runtime/deletion.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
+import { findLeftOutTolerance } from '../left-out-tolerance.ts'
 import { loadErrorOf } from './model-failure.ts'
 import { currentPods, type ModelPod, readyVersionsOf } from './model-pods.ts'
 import { asBefore, isLeftAsWas, type ModelWorld } from './model-world.ts'
@@ -147,32 +148,10 @@ export function findPassing({
   return undefined
 }
 
-/**
- * Checks that the HPA has the tolerance. A server whose feature gate is off leaves it out, and says nothing: it is the one field
- * that is taken from a Model as it is and that a supported Kubernetes may not keep.
- */
+/** Checks that the HPA has the tolerance of the spec. */
 function checkTolerance({ spec, outcomes }: ModelWorld): ConditionState | undefined {
-  const { behavior = {} } = spec?.scaling ?? {}
-  const kept = findBehavior(outcomes)
-  if (kept === undefined) return undefined
-  for (const way of ['scaleUp', 'scaleDown'] as const) {
-    if (behavior[way]?.tolerance === undefined) continue
-    if (Object(kept[way]).tolerance !== undefined) continue
-    const message = `spec.scaling.behavior.${way}.tolerance: the API server leaves it out of the HorizontalPodAutoscaler; want its feature gate HPAConfigurableTolerance, or no tolerance`
-    return isTrue('FieldLeftOut', message)
-  }
-  return undefined
-}
-
-/** Finds the behavior of the HPA, as the server has it; undefined if there is no HPA. */
-function findBehavior(
-  outcomes: ModelWorld['outcomes'],
-): Readonly<Record<string, unknown>> | undefined {
-  for (const outcome of outcomes) {
-    if (outcome.resource !== HORIZONTAL_POD_AUTOSCALER || !('object' in outcome)) continue
-    return Object(Object(Object(outcome.object).spec).behavior)
-  }
-  return undefined
+  const message = findLeftOutTolerance(spec?.scaling?.behavior, outcomes)
+  return message === undefined ? undefined : isTrue('FieldLeftOut', message)
 }
 
 export type ConditionStates = Readonly<Record<ModelConditionType, ConditionState>>

@@ -81,7 +81,7 @@ await t.test('what a Router says reaches the Models of its namespace', { skip },
         .filter(({ metadata }) => metadata.labels['tutti.dev/model'] === 'yolo')
         .map(({ metadata }): string => metadata.uid)
     const [first = ''] = await podsOf()
-    await plain.create(routers, { ...ROUTER, spec: { replicas: 2 } })
+    await plain.create(routers, { ...ROUTER, spec: { scaling: { replicas: 2 } } })
     await settled(cluster)
     t.equal(templateOf(await plain.get(path)), templateOf(before), 'a Router alone changes nothing')
     await plain.patch(`${routers}/default`, { spec: { stepTransport: 'TLS' } })

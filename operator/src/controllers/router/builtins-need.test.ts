@@ -49,7 +49,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       const accepted = await plain.until(ns.path('ensembles', 'one'), isOther)
       const second: unknown = accepted?.['status'].revision
       // A whole pass after that.
-      await plain.patch(ns.path('routers', 'default'), { spec: { replicas: 3 } })
+      await plain.patch(ns.path('routers', 'default'), { spec: { scaling: { replicas: 3 } } })
       await plain.until(ns.path('deployments', 'tutti-router'), withReplicas(3))
       t.ok(isThere(await plain.get(deployment)), 'the router executes the earlier generation')
 

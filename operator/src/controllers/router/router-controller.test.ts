@@ -146,7 +146,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
         apiVersion: 'tutti.dev/v1alpha1',
         kind: 'Router',
         metadata: { name: 'default' },
-        spec: { replicas: 1, maxInFlightRequests: 7 },
+        spec: { scaling: { replicas: 1 }, maxInFlightRequests: 7 },
       })
       const deployment = ns.path('deployments', 'tutti-router')
       const made = await plain.until(deployment, withReplicas(1))
@@ -154,12 +154,12 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       await ns.applyEnsemble('one', ENSEMBLE)
       await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
       await plain.delete(ns.path('ensembles', 'one'))
-      await plain.patch(path, { spec: { replicas: 3 } })
+      await plain.patch(path, { spec: { scaling: { replicas: 3 } } })
       await plain.until(deployment, withReplicas(3))
       const now = await plain.get(path)
       t.same(now['metadata'].labels, undefined)
       t.equal(now['metadata'].uid, written['metadata'].uid)
-      t.same(now['spec'], { replicas: 3, maxInFlightRequests: 7 })
+      t.same(now['spec'], { scaling: { replicas: 3 }, maxInFlightRequests: 7 })
     },
   )
 

@@ -147,7 +147,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     const damaged = Object.fromEntries(Object.keys(data).map((key) => [key, 'eA==']))
     await plain.patch(keys, { data: damaged })
     t.teardown(() => plain.patch(keys, { data }))
-    await plain.patch(router, { spec: { replicas: 3 } })
+    await plain.patch(router, { spec: { scaling: { replicas: 3 } } })
     await ns.condition('one', 'RouterReady', 'False', 'CredentialMissing')
     await plain.delete(ns.path('secrets', 'token'))
     t.same(edgeOf(await untilOther(second)), { routes: [] })

@@ -15,10 +15,11 @@ import {
   buildExposure,
   buildRouterSet,
 } from '../../resources/build-router-set.ts'
+import { planReplicas } from '../../resources/model-scaling.ts'
 import {
   type RouterDefaults,
   type RouterFacts,
-  replicasOf,
+  scalingOfRouter,
 } from '../../resources/router-deployment.ts'
 import type { ExposedEnsembles } from '../../resources/router-edge.ts'
 import { ROUTER_NAMES } from '../../resources/router-names.ts'
@@ -34,6 +35,7 @@ import { INDEX, namespaceOfKey, rivalOf } from '../caches.ts'
 import { findChildProblem } from '../child-problem.ts'
 import type { ControllerParts } from '../context.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
+import { findLeftOutTolerance } from '../left-out-tolerance.ts'
 import { parseSpec } from '../read-spec.ts'
 import { ReplicasGuard, toWriterText } from '../replicas-guard.ts'
 import type { BuiltinsSet } from './builtins-set.ts'
@@ -76,6 +78,12 @@ interface Found {
   readonly againAtMs: number
   /** An error that is worth another try once the status says it. */
   readonly error?: Error
+}
+
+interface PlannedReplicas {
+  /** Replicas to write; undefined if another client has them. */
+  readonly replicas: number | undefined
+  readonly writer?: RouterTrouble
 }
 
 /** The result of applying the children of a Router. */
@@ -177,10 +185,12 @@ export class RouterReconciler {
   }
 
   #replicasOf(router: Router): { readonly replicas?: number } {
-    const { namespace = '' } = router.metadata
     const { defaults } = this.#options
     const { spec } = readRouter(router, defaults)
-    return spec === undefined ? {} : { replicas: replicasOf({ namespace, defaults, spec }) }
+    if (spec === undefined) return {}
+    const live = this.#deploymentIn(router.metadata.namespace ?? '')?.spec.replicas
+    const replicas = planReplicas(scalingOfRouter({ spec, defaults }), { live })
+    return replicas === undefined ? {} : { replicas }
   }
 
   /** @returns undefined if the namespace is being deleted. */
@@ -270,34 +280,34 @@ export class RouterReconciler {
       return { trouble: { reason: 'RouterSettingsInvalid', message: `spec.${invalid}` } }
     }
     const facts = { namespace, defaults, spec }
-    const writer = await this.#findWriter(facts, signal)
+    const { replicas, writer } = await this.#planReplicas(facts, signal)
     const planned = await builtins.plan(router, spec, context)
-    const children = [
-      ...buildRouterSet({ ...facts, leavesReplicas: writer !== undefined }, exposed),
-      ...planned.children,
-    ]
+    const children = [...buildRouterSet({ ...facts, replicas }, exposed), ...planned.children]
     const owner = { resource: ROUTER, object: router }
     const { outcomes } = await applier.sync(owner, children, { signal })
     // Those of built-ins have a condition of their own: Ensembles without them are served all the same.
     const own = outcomes.filter(({ key }) => key.name !== BUILTINS_NAME)
     const problem = findChildProblem({ outcomes: own }, REASONS)
+    const leftOut = findLeftOutTolerance(spec.scaling?.behavior, own)
+    const lacks = leftOut === undefined ? leftOut : { reason: 'FieldLeftOut', message: leftOut }
     return {
-      trouble: problem ?? writer,
+      trouble: problem ?? writer ?? lacks,
       builtins: builtins.problemOf(outcomes) ?? planned.writer,
       againAtMs: planned.againAtMs,
     }
   }
 
-  /** Finds another client that writes the replicas of the Deployment, to which the operator leaves them. */
-  async #findWriter(facts: RouterFacts, signal: AbortSignal): Promise<RouterTrouble | undefined> {
+  /** Plans the replicas to write; none where an HPA or another client has them. */
+  async #planReplicas(facts: RouterFacts, signal: AbortSignal): Promise<PlannedReplicas> {
     const key = routerKeyOf(facts.namespace)
     const deployment = this.#deploymentIn(facts.namespace)
-    const planned = replicasOf(facts)
+    const live = deployment?.spec.replicas
+    const planned = planReplicas(scalingOfRouter(facts), { live })
     const writer = await this.#guard.find({ key, deployment, planned, signal })
-    if (writer === undefined || deployment === undefined) return undefined
+    if (writer === undefined || deployment === undefined) return { replicas: planned }
     const text = toWriterText(writer, deployment)
-    const message = `${text}; want it deleted, and replicas ${planned} of the Router changed if they are not enough`
-    return { reason: 'ReplicasNotOwned', message }
+    const message = `${text}; to let it decide, want scaling.replicas of the Router "default" set and the Router as its target; else delete it`
+    return { replicas: undefined, writer: { reason: 'ReplicasNotOwned', message } }
   }
 
   /**

@@ -33,7 +33,7 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     const path = pathsIn(metadata['name'])('routers')
     const cases: readonly (readonly [PlainObject, RegExp])[] = [
       [{ metadata: { name: 'other' }, spec: {} }, /got other, want default: a namespace has one/],
-      [{ spec: { replicas: 0 } }, /spec\.replicas.* greater than or equal to 1/],
+      [{ spec: { scaling: { replicas: 0 } } }, /spec\.scaling\.replicas.* got 0, want at least 1/],
       [{ spec: { timeouts: { drain: '48h' } } }, /spec\.timeouts\.drain.*got 48h, want 1s to 24h/],
       [{ spec: { clientNamespaces: ['*', 'a'] } }, /spec\.clientNamespaces.*want \* alone/],
       [{ spec: { image: 'a b' } }, /spec\.image/],
@@ -61,7 +61,9 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await ns.applyEnsemble('one', ENSEMBLE)
     const path = ns.path('deployments', 'tutti-router')
     const before = await plain.until(path, isThere)
-    await plain.patch(ns.path('routers', 'default'), { spec: { image: 'mine:1', replicas: 5 } })
+    await plain.patch(ns.path('routers', 'default'), {
+      spec: { image: 'mine:1', scaling: { replicas: 5 } },
+    })
     const { conditions } = await ns.condition(
       'one',
       'RouterReady',
@@ -80,22 +82,68 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
       ),
       [{ type: 'Warning', note: /spec\.image/ }],
     )
-    await plain.patch(ns.path('routers', 'default'), { spec: { image: null, replicas: 1 } })
+    await plain.patch(ns.path('routers', 'default'), {
+      spec: { image: null, scaling: { replicas: 1 } },
+    })
     await plain.until(path, withReplicas(1))
     await plain.until(ns.path('poddisruptionbudgets', 'tutti-router'), isGone)
     await ns.condition('one', 'RouterReady', 'False', 'NoRouters')
   })
 
+  await t.test(
+    'an HPA gets the replicas of a Router with bounds, and gives them back',
+    async (t) => {
+      const rig = await openEnsembleRig(t, server)
+      await rig.start()
+      const ns = await rig.createNamespace()
+      await ns.applyEnsemble('one', ENSEMBLE)
+      const [path, router] = [ns.path('deployments', 'tutti-router'), ns.path('routers', 'default')]
+      const hpa = ns.path('horizontalpodautoscalers', 'tutti-router')
+      const rescale = (replicas: number) => plain.patch(`${path}/scale`, { spec: { replicas } })
+      const limit = (cpu: string) =>
+        plain.patch(router, { spec: { resources: { limits: { cpu } } } })
+      await plain.until(path, withReplicas(2))
+      await plain.patch(router, { spec: { scaling: { maxReplicas: 8 } } })
+      const made = await plain.until(hpa, isThere)
+      t.match(made, {
+        metadata: { ownerReferences: [{ kind: 'Router', name: 'default' }] },
+        spec: {
+          scaleTargetRef: { kind: 'Deployment', name: 'tutti-router' },
+          minReplicas: 2,
+          maxReplicas: 8,
+          metrics: [{ containerResource: { container: 'main', target: { averageValue: '700m' } } }],
+        },
+      })
+      await rescale(5)
+      await limit('2')
+      t.equal(
+        (await plain.until(path, (now) => textOf(now).includes('"cpu":"2"')))?.['spec'].replicas,
+        5,
+      )
+      await plain.until(router, ({ status } = {}) => status?.podsReady === '0/5')
+      t.match((await plain.get(router))['status'], {
+        selector: 'app.kubernetes.io/component=router,app.kubernetes.io/instance=tutti-router',
+      })
+      await plain.patch(router, { spec: { scaling: { maxReplicas: null, replicas: 3 } } })
+      await plain.until(path, withReplicas(3))
+      await plain.until(hpa, isGone)
+      t.notOk(
+        rig.events.some(({ reason }) => reason === 'ReplicasNotOwned'),
+        'each is the only one that writes',
+      )
+    },
+  )
+
   await t.test('what a Router that was deleted left and the next does not want goes', async (t) => {
     const rig = await openEnsembleRig(t, server)
     const ns = await rig.createNamespace()
-    await createOrphans(ns, { replicas: 2 })
+    await createOrphans(ns, { scaling: { replicas: 2 } })
     await plain.get(ns.path('poddisruptionbudgets', 'tutti-router'))
     await plain.create(ns.path('routers'), {
       apiVersion: 'tutti.dev/v1alpha1',
       kind: 'Router',
       metadata: { name: 'default' },
-      spec: { replicas: 1 },
+      spec: { scaling: { replicas: 1 } },
     })
     await rig.start()
     await plain.until(ns.path('poddisruptionbudgets', 'tutti-router'), isGone)
@@ -130,10 +178,10 @@ await t.test('against a real API server', { skip: withoutKube() }, async (t) => 
     await ns.applyModel('m')
     const path = ns.path('routers', 'default')
     await plain.until(path, isThere)
-    await plain.patch(path, { spec: { replicas: 3 } })
+    await plain.patch(path, { spec: { scaling: { replicas: 3 } } })
     await plain.until(ns.path('deployments', 'tutti-router'), withReplicas(3))
     await plain.delete(ns.path('models', 'm'))
-    await plain.patch(path, { spec: { replicas: 4 } })
+    await plain.patch(path, { spec: { scaling: { replicas: 4 } } })
     await plain.until(ns.path('deployments', 'tutti-router'), withReplicas(4))
   })
 })

@@ -8,6 +8,8 @@ import {
 } from '@tutti/api'
 import { isAlive, isReady, type PodState } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
+import { ROUTER_SELECTOR } from '../../resources/router-names.ts'
+import { toSelector } from '../../runtime/children.ts'
 import { cutText, toConditions } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue } from '../condition-state.ts'
 import { isObserved, podCountsOf, toPodsReady } from '../deployment-state.ts'
@@ -115,6 +117,9 @@ function countPods(deployment: DeploymentState | undefined) {
   return { all: replicas, done: Math.min(updatedReplicas, readyReplicas) }
 }
 
+/** Label selector of the pods, for the scale subresource. */
+const SELECTOR = toSelector(ROUTER_SELECTOR)
+
 /** Builds the whole status of a Router. Equal facts give an equal status, whatever the time. Pure. */
 export function summarizeRouter(
   state: RouterState,
@@ -141,6 +146,7 @@ export function summarizeRouter(
     podsReady: toPodsReady(ready, state.replicas ?? state.deployment?.spec.replicas),
     replicas: pods.length,
     readyReplicas: ready,
+    selector: SELECTOR,
     ...(state.builtins !== undefined && { builtins: toBuiltins(state.builtins) }),
     pods: pods.slice(0, MOST_PODS).map((pod) => {
       const { name } = pod.metadata

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cel, listAtomic, mapOf, text, told } from '../schema/cel.ts'
+import { type CelRule, cel, listAtomic, mapOf, text, told } from '../schema/cel.ts'
 import { dnsLabel, Quantity, whole } from '../schema/fields.ts'
 
 /*
@@ -98,9 +98,8 @@ const Behavior = z.strictObject({
   scaleDown: ScalingRules.optional().describe('How replicas are taken away.'),
 })
 
-type Scaling = z.infer<typeof ScalingFields>
-
-const ScalingFields = z.strictObject({
+/** The fields of `scaling`, in a Model and in a Router. */
+export const ScalingFields = z.strictObject({
   provider: z
     .enum(['Native', 'HPA', 'None'])
     .optional()
@@ -139,6 +138,8 @@ const ScalingFields = z.strictObject({
   ),
 })
 
+type Scaling = z.infer<typeof ScalingFields>
+
 const providerOf = (scaling: Scaling): string => scaling.provider ?? 'Native'
 const PROVIDER = "(has(self.provider) ? self.provider : 'Native')"
 
@@ -157,20 +158,28 @@ const WithTolerance = told<typeof ScalingFields>(ScalingFields, {
     [behavior.scaleUp, behavior.scaleDown].every((rules) => rules?.tolerance === undefined),
 })
 
-export const ModelScaling = cel(
-  WithTolerance,
-  {
-    rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
-    message: 'want minReplicas of at most maxReplicas',
-    ownMessageExpression:
-      "'got minReplicas ' + string(self.minReplicas) + ', want at most maxReplicas ' + string(self.maxReplicas)",
-    field: 'minReplicas',
-  },
-  {
-    rule: `${PROVIDER} != 'None' || !(has(self.minReplicas) || has(self.maxReplicas) || has(self.target) || has(self.metrics) || has(self.behavior))`,
+/** Rule of a Model and of a Router: the bounds. */
+export const BOUNDS_IN_ORDER: CelRule = {
+  rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
+  message: 'want minReplicas of at most maxReplicas',
+  ownMessageExpression:
+    "'got minReplicas ' + string(self.minReplicas) + ', want at most maxReplicas ' + string(self.maxReplicas)",
+  field: 'minReplicas',
+}
+
+/** Rule of a Model and of a Router. @param provider - of `self` in CEL, with its default. */
+export function noneTakesReplicas(provider: string): CelRule {
+  return {
+    rule: `${provider} != 'None' || !(has(self.minReplicas) || has(self.maxReplicas) || has(self.target) || has(self.metrics) || has(self.behavior))`,
     message: 'the provider None takes `replicas` only',
     field: 'provider',
-  },
+  }
+}
+
+export const ModelScaling = cel(
+  WithTolerance,
+  BOUNDS_IN_ORDER,
+  noneTakesReplicas(PROVIDER),
   {
     rule: `!has(self.replicas) || self.replicas == ${DEFAULT_REPLICAS} || ${PROVIDER} == 'None'`,
     message:

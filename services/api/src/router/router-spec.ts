@@ -3,6 +3,7 @@ import { ModelResources, PodTemplate, Toleration } from '../model/model-pods.ts'
 import { ModelScaling } from '../model/model-scaling.ts'
 import { cel, celPattern, listAtomic, listSet, text } from '../schema/cel.ts'
 import { bytes, DURATION, duration, labels, whole } from '../schema/fields.ts'
+import { RouterScaling } from './router-scaling.ts'
 
 /*
  * The router of a namespace. Every field is optional: an empty spec is a router with the operator's defaults.
@@ -65,14 +66,12 @@ const Builtins = z
     'Pods of the built-in steps of Ensembles that name no Model beside which they run. They are there as long as an Ensemble needs them.',
   )
 
-/** The fields of a Router; the operator's flags give the defaults of `replicas` and `image`. */
+/** The fields of a Router; the operator's flags give the defaults of `scaling` and `image`. */
 export const RouterSpec = z
   .strictObject({
-    replicas: whole(
-      1,
-      100,
-      'Pods of the router. Default: --router-replicas of the operator.',
-    ).optional(),
+    scaling: RouterScaling.optional().describe(
+      'How the number of pods is decided, and its bounds. Default: --router-replicas of the operator.',
+    ),
     image: text({ min: 1, max: 1024, pattern: /^\S+$/, want: 'an image reference' })
       .optional()
       .describe(

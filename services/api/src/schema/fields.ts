@@ -262,12 +262,18 @@ const POWERS = new Map(
  * @returns undefined for text that is no quantity.
  */
 export function toBytes(value: Quantity): number | undefined {
-  if (typeof value === 'number') return Math.ceil(value)
+  const amount = toAmount(value)
+  return amount && Math.ceil(amount)
+}
+
+/** Converts a quantity to a number, e.g. `500m` of CPU to 0.5 cores. @returns undefined for text that is no quantity. */
+export function toAmount(value: Quantity): number | undefined {
+  if (typeof value === 'number') return value
   const [, integer, fraction = '', suffix = ''] = QUANTITY.exec(value) ?? []
   if (integer === undefined) return undefined
   const number = Number(`${integer}${fraction}`)
-  if (/[0-9]$/.test(suffix)) return Math.ceil(Number(`${integer}${fraction}${suffix}`))
+  if (/[0-9]$/.test(suffix)) return Number(`${integer}${fraction}${suffix}`)
   const [base, unit] = suffix.endsWith('i') ? [1024, suffix.slice(0, 1)] : [1000, suffix]
   const power = POWERS.get(unit === 'K' ? 'k' : unit) ?? 0
-  return Math.ceil(power < 0 ? number / base ** -power : number * base ** power)
+  return power < 0 ? number / base ** -power : number * base ** power
 }

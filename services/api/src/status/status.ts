@@ -81,6 +81,7 @@ const ADDRESS = text({ max: 512 })
 const GRPC_ADDRESS = text({ max: 512 })
   .optional()
   .describe('Where gRPC is served: within the cluster, or from outside if it is exposed.')
+const SELECTOR = text({ max: 1024 }).optional().describe('Label selector of the pods.')
 const PODS_READY = text({ max: 32 }).optional().describe('Ready pods and wanted pods, e.g. 2/3.')
 
 export const ModelStatus = z
@@ -94,7 +95,7 @@ export const ModelStatus = z
     readyReplicas: count('Pods that are ready.').optional(),
     updatedReplicas: count('Pods of the newest revision.').optional(),
     desiredReplicas: count('Desired number of pods.').optional(),
-    selector: text({ max: 1024 }).optional().describe('Label selector of the pods.'),
+    selector: SELECTOR,
     signature: Signature.optional().describe('Inputs and outputs that the loaded model has.'),
     latestReadyRevision: revision('The newest revision that was ready.').optional(),
     revisions: listAtomic(
@@ -166,6 +167,7 @@ export const RouterStatus = z
     podsReady: PODS_READY,
     replicas: count('Pods.').optional(),
     readyReplicas: count('Pods that are ready.').optional(),
+    selector: SELECTOR,
     builtins: z
       .strictObject({
         podsReady: PODS_READY,

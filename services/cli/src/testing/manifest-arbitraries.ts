@@ -248,6 +248,17 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
   ].map((expose) => ({ expose })),
 ]
 
+const ROUTER_SCALINGS: readonly Manifest[] = [
+  { replicas: 0 },
+  { minReplicas: 0 },
+  { maxReplicas: 0 },
+  { provider: 'Native' },
+  { provider: 'Native', target: 1 },
+  { provider: 'HPA', replicas: 2 },
+  { replicas: 2, maxReplicas: 2 },
+  { provider: 'None', behavior },
+]
+
 const ROUTER_CHANGES: readonly Manifest[] = [
   ...badKeys.map((nodeSelector) => ({ nodeSelector })),
   ...[...DURATIONS, '25h', '999ms', '24h1ms'].map((drain) => ({ timeouts: { drain } })),
@@ -257,6 +268,7 @@ const ROUTER_CHANGES: readonly Manifest[] = [
   ...POD_TEMPLATES,
   ...POD_TEMPLATES.map((builtins) => ({ builtins })),
   ...SCALINGS.map((scaling) => ({ builtins: { scaling } })),
+  ...[...SCALINGS, ...ROUTER_SCALINGS].map((scaling) => ({ scaling })),
 ]
 
 const CHANGES = new Map([

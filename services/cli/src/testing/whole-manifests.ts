@@ -6,6 +6,34 @@ export type Manifest = Record<string, unknown>
 /** The tensor that the manifests declare. */
 export const tensor = { name: 'feature_fusion/Conv_7/Sigmoid:0', datatype: 'FP32', shape: [-1, 3] }
 
+const METRICS = [
+  {
+    type: 'Resource',
+    resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } },
+  },
+  {
+    type: 'Pods',
+    pods: {
+      metric: {
+        name: 'queue',
+        selector: {
+          matchLabels: { a: 'b' },
+          matchExpressions: [{ key: 'c', operator: 'In', values: ['d'] }],
+        },
+      },
+      target: { type: 'AverageValue', averageValue: '3' },
+    },
+  },
+  {
+    type: 'Object',
+    object: {
+      describedObject: { kind: 'Service', name: 's' },
+      metric: { name: 'm' },
+      target: { type: 'Value', value: 10 },
+    },
+  },
+]
+
 /** Manifests that together have every field at least once, and each provider of scaling. */
 export const WHOLE: readonly Manifest[] = [
   modelManifest('whole', {
@@ -62,33 +90,7 @@ export const WHOLE: readonly Manifest[] = [
     versionPolicy: { latest: { numVersions: 2 } },
     scaling: {
       provider: 'HPA',
-      metrics: [
-        {
-          type: 'Resource',
-          resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } },
-        },
-        {
-          type: 'Pods',
-          pods: {
-            metric: {
-              name: 'queue',
-              selector: {
-                matchLabels: { a: 'b' },
-                matchExpressions: [{ key: 'c', operator: 'In', values: ['d'] }],
-              },
-            },
-            target: { type: 'AverageValue', averageValue: '3' },
-          },
-        },
-        {
-          type: 'Object',
-          object: {
-            describedObject: { kind: 'Service', name: 's' },
-            metric: { name: 'm' },
-            target: { type: 'Value', value: 10 },
-          },
-        },
-      ],
+      metrics: METRICS,
       behavior: {
         scaleDown: { tolerance: 0.05 },
         scaleUp: { selectPolicy: 'Max', policies: [{ type: 'Pods', value: 1, periodSeconds: 30 }] },
@@ -189,7 +191,13 @@ export const WHOLE: readonly Manifest[] = [
     paused: true,
   }),
   routerManifest('default', {
-    replicas: 3,
+    scaling: {
+      provider: 'HPA',
+      minReplicas: 2,
+      maxReplicas: 4,
+      metrics: METRICS,
+      behavior: { scaleDown: { stabilizationWindowSeconds: 60, selectPolicy: 'Min' } },
+    },
     image: 'registry.example/router:1',
     resources: { requests: { cpu: '500m' }, limits: { memory: '4Gi' } },
     nodeSelector: { disk: 'fast' },

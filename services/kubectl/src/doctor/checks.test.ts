@@ -24,6 +24,7 @@ const namespaceOf = (...models: readonly Stored<ModelObject>[]) => ({
   namespace: 'shop',
   models,
   ensembles: [],
+  routers: [],
 })
 
 const scaledBy = (...types: readonly string[]) => ({
@@ -94,5 +95,15 @@ await t.test('each source of metrics that an HPA reads is looked for', (t) => {
     { status: 'missing', neededBy: ['b'], mending: /KEDA/ },
   ])
   t.match(checkMetrics(namespaceOf(), new Set()), [{ status: 'note' }])
+  const { metadata } = model('default')
+  const router = (scaling: object) => ({
+    ...namespaceOf(),
+    routers: [{ apiVersion: 'tutti.dev/v1alpha1', kind: 'Router', metadata, spec: { scaling } }],
+  })
+  const missing = { status: 'missing', neededBy: ['Router default'], mending: /metrics-server/ }
+  t.match(checkMetrics(router({ maxReplicas: 3 }), new Set()), [missing])
+  t.match(checkMetrics(router({ replicas: 3 }), new Set()), [{ status: 'note' }])
+  const custom = router({ provider: 'HPA', metrics: [{ type: 'Pods' }] })
+  t.match(checkMetrics(custom, new Set()), [{ status: 'note' }, { mending: /an adapter/ }])
   t.end()
 })

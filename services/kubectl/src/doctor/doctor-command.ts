@@ -4,7 +4,7 @@ import { renderFindings } from '@tutti/command-line/results'
 import { ServeError } from '@tutti/errors'
 import { z } from 'zod'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
-import { ENSEMBLE, MODEL } from '../resources.ts'
+import { ENSEMBLE, MODEL, ROUTER } from '../resources.ts'
 import { checkRights } from './check-rights.ts'
 import { ClusterDoctorResult, type ClusterFinding, unseen } from './cluster-finding.ts'
 import { checkBrokers, checkKinds, checkKubernetes, checkOperators } from './installation-checks.ts'
@@ -64,18 +64,19 @@ async function examineNamespace(
   { transport, namespace }: Cluster,
   reader: Reader,
 ): Promise<readonly ClusterFinding[]> {
-  const [models, ensembles, found] = await Promise.all([
+  const [models, ensembles, routers, found] = await Promise.all([
     reader.list(MODEL, { namespace }),
     reader.list(ENSEMBLE, { namespace }),
+    reader.list(ROUTER, { namespace }),
     transport.request({ method: 'GET', path: '/apis' }),
   ])
-  if (models === undefined || ensembles === undefined) {
+  if (models === undefined || ensembles === undefined || routers === undefined) {
     return [...reader.refused]
-      .filter(([plural]) => [MODEL.plural, ENSEMBLE.plural].includes(plural))
+      .filter(([plural]) => [MODEL.plural, ENSEMBLE.plural, ROUTER.plural].includes(plural))
       .map(([, refusal]) => unseen('namespace', refusal))
   }
   const groups = new Set(Groups.parse(found.body).groups.map(({ name }) => name))
-  const resources: NamespaceResources = { namespace, models, ensembles }
+  const resources: NamespaceResources = { namespace, models, ensembles, routers }
   return [
     checkWatched(resources, Date.now()),
     ...checkMetrics(resources, groups),

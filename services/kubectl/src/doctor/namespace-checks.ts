@@ -2,7 +2,7 @@ import { DEFAULT_DEVICE } from '@tutti/api'
 import { absent } from '@tutti/command-line/results'
 import { defineResource, type KubeObject, type Resource, type Stored } from '@tutti/kube'
 import type { Reader } from '../cluster.ts'
-import type { EnsembleObject, ModelObject } from '../resources.ts'
+import type { EnsembleObject, ModelObject, RouterObject, ScalingFields } from '../resources.ts'
 import { type ClusterFinding, unseen } from './cluster-finding.ts'
 
 interface Node extends KubeObject {
@@ -31,11 +31,12 @@ const METRIC_APIS: Readonly<Record<string, readonly [group: string, offer: strin
 /** An operator looks at a new resource within this time, even if it has yet to start. `status`, which only hints at it, waits less. */
 const LOOK_MS = 60_000
 
-/** The Models and Ensembles of the checked namespace. */
+/** The resources of the checked namespace. */
 export interface NamespaceResources {
   readonly namespace: string
   readonly models: readonly Stored<ModelObject>[]
   readonly ensembles: readonly Stored<EnsembleObject>[]
+  readonly routers: readonly Stored<RouterObject>[]
 }
 
 const counted = ({ length }: readonly unknown[], kind: string): string =>
@@ -66,28 +67,43 @@ export function checkWatched(o: NamespaceResources, nowMs: number): ClusterFindi
   return { check, status: 'missing', found, mending, neededBy: unwatched.map(nameOf) }
 }
 
-/** Checks that the cluster serves the metrics that autoscalers of Models read. @param groups - groups of the served APIs. */
+/** Checks that the cluster serves the metrics that autoscalers of Models and Routers read. @param groups - groups of the served APIs. */
 export function checkMetrics(
-  { models }: NamespaceResources,
+  { models, routers }: NamespaceResources,
   groups: ReadonlySet<string>,
 ): readonly ClusterFinding[] {
   const check = 'metrics'
   const needs = new Map<string, string[]>([[METRICS_SERVER, []]])
   const offers = new Map(Object.values(METRIC_APIS))
-  for (const model of models) {
-    const { provider, metrics = [] } = model.spec?.scaling ?? {}
-    if (provider !== 'HPA') continue
-    const named = metrics.flatMap(({ type = '' }) => METRIC_APIS[type]?.[0] ?? [])
-    for (const group of new Set(named)) {
-      needs.set(group, [...(needs.get(group) ?? []), nameOf(model)])
+  const types: readonly (readonly [name: string, types: readonly string[]])[] = [
+    ...models.map((one) => [nameOf(one), metricTypesOf(one.spec?.scaling)] as const),
+    ...routers.map((one) => [`Router ${nameOf(one)}`, routerMetricTypesOf(one)] as const),
+  ]
+  for (const [name, used] of types) {
+    for (const group of new Set(used.flatMap((type) => METRIC_APIS[type]?.[0] ?? []))) {
+      needs.set(group, [...(needs.get(group) ?? []), name])
     }
   }
   return [...needs].map(([group, neededBy]) => {
     if (groups.has(group)) return { check, status: 'ok', found: `the cluster serves ${group}` }
     const found = `the cluster does not serve ${group}`
-    const mending = `install ${offers.get(group)} for Models that an HPA scales`
+    const mending = `install ${offers.get(group)} for what an HPA scales`
     return absent({ check, found, mending }, neededBy)
   })
+}
+
+/** Lists the types of the metrics that an HPA reads. */
+function metricTypesOf({ provider, metrics = [] }: ScalingFields = {}): readonly string[] {
+  return provider === 'HPA' ? metrics.map(({ type = '' }) => type) : []
+}
+
+/** A Router has an HPA where it has bounds, and by its CPU where it names no metrics. */
+function routerMetricTypesOf({ spec }: RouterObject): readonly string[] {
+  const { scaling = {} } = spec ?? {}
+  const { minReplicas, maxReplicas, metrics, behavior } = scaling
+  const isBounded = [minReplicas, maxReplicas, metrics, behavior].some((one) => one !== undefined)
+  const { provider = isBounded ? 'HPA' : 'None' } = scaling
+  return metricTypesOf({ provider, metrics: metrics ?? [{ type: 'ContainerResource' }] })
 }
 
 /** Checks that nodes offer the devices of Models with an `accelerator`. */
