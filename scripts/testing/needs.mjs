@@ -4,6 +4,7 @@ import { findBucketServers } from '../setup/bucket-servers.mjs'
 import { findChromium } from '../setup/chromium.mjs'
 import { findFaketime } from '../setup/faketime.mjs'
 import { findKubeBinaries } from '../setup/kube-binaries.mjs'
+import { findKubeScore } from '../setup/kube-score.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
 import { findOcr } from '../setup/ocr.mjs'
@@ -30,6 +31,10 @@ export const NEEDS = {
   apiserver: {
     names: ['TUTTI_KUBE_BIN', 'KUBEBUILDER_ASSETS'],
     provide: () => findKubeBinaries(),
+  },
+  'kube-score': {
+    names: ['TUTTI_KUBE_SCORE'],
+    provide: () => findKubeScore(),
   },
   /** Python 3 with NumPy and NVIDIA's client. */
   python: {

@@ -143,7 +143,12 @@ await t.test(
       [{ 'rbac.aggregateRoles': false }, ['-ClusterRole tutti-edit', '-ClusterRole tutti-view']],
       [
         { 'networkPolicy.enabled': false },
-        ['-NetworkPolicy tutti-nats', '-NetworkPolicy tutti-operator'],
+        [
+          '-NetworkPolicy tutti-nats',
+          '-NetworkPolicy tutti-operator',
+          '-NetworkPolicy tutti-test',
+          '-NetworkPolicy tutti-test-models',
+        ],
       ],
       [{ 'metrics.enabled': false }, ['-Service tutti-operator-metrics']],
       [{ 'metrics.serviceMonitor.enabled': true }, ['+ServiceMonitor tutti-operator']],
@@ -159,6 +164,8 @@ await t.test(
           '-Job tutti-test',
           '-Model tutti-test-first',
           '-Model tutti-test-second',
+          '-NetworkPolicy tutti-test',
+          '-NetworkPolicy tutti-test-models',
           '-Service tutti-test-models',
         ],
       ],

@@ -126,7 +126,8 @@ function ofOthers({ hasApiServerRange, natsServers, testPods, scope }: Facts): r
     { what: 'the operator fetches no files', to: storage, ports: [80], from: free },
     { what: 'without a range any address', to: storage, ports: [443, 6443], from: byRange },
     { what: 'external NATS is for routers and steps', to: storage, ports: [4222], from: free },
-    { what: 'files of helm test', to: models, ports: [8080], from: free },
+    { what: 'files of helm test', to: models, ports: [8080], from: [`${testPods}/step`] },
+    { what: 'it asks and is not asked', to: `${testPods}/test`, ports: [8080], from: [] },
     { what: 'where nothing is served', to: 'elsewhere/like-step', ports: [8002], from: byScope },
     { what: 'pods that are not ours', to: 'team-a/app', ports: [8000, 8002, 6222], from: free },
   ]

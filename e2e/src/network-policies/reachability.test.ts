@@ -64,13 +64,13 @@ function castOf(objects: readonly Rendered[]): Cast {
   return [...pods, ...others, ['elsewhere/like-step', LIKE_STEP], ...addresses]
 }
 
-/** Their egress is ruled. */
-const HELD = ['tutti-system/operator', 'tutti-system/nats']
+/** Components whose egress is ruled. */
+const HELD = /^tutti-system\/(operator|nats)$|\/test-models$/
 
 /** Whether a row's `from` means this party. */
 function isMeant(pattern: string, name: string): boolean {
   if (pattern === name) return true
-  if (HELD.includes(name)) return false
+  if (HELD.test(name)) return false
   const [namespace, rest] = pattern.split('/')
   const isOutside = name.startsWith('outside/')
   if (pattern === 'outside') return isOutside
