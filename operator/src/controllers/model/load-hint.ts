@@ -19,6 +19,16 @@ const HINTS: readonly (readonly [
     () =>
       "; the step's image may be one without Python: want another from step.pythonImage of the chart, or from podTemplate for `main`",
   ],
+  [
+    /(?:has kind KIND_GPU but no GPUs are available|unsupported gpu id \d+\.[^(]*) \((no accelerator)/,
+    () =>
+      '; its config.pbtxt wants GPUs: want accelerator { count: 1 }, or instances with a count and the kind KIND_CPU',
+  ],
+  [
+    /unsupported gpu id (\d+)\.[^(]* \(accelerator /,
+    (id) =>
+      `; its config.pbtxt names GPUs: want accelerator.count above ${id}, or instances with a count and the kind KIND_GPU, which is each device of the pod`,
+  ],
   // Pods know the folder by our name for it.
   [
     new RegExp(`'(${MODEL_DIRECTORY_PATTERN})' is empty`),

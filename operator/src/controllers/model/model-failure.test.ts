@@ -197,6 +197,22 @@ await t.test('an error that speaks of a repository says what to change at the Mo
     ),
     / or newer; the step's image may be one without Python: want another from step\.pythonImage/,
   )
+  const noDevice =
+    'instance group m_0 of model m has kind KIND_GPU but no GPUs are available (no accelerator, no CUDA driver: none)'
+  const unsupported =
+    'instance group m_0 of model m specifies invalid or unsupported gpu id 2. GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are:'
+  for (const [error, hint] of [
+    [noDevice, /none\); its config\.pbtxt wants GPUs: want accelerator \{ count: 1 \}, or inst/],
+    [`${unsupported}  (no accelerator, no CUDA driver: none)`, /: none\); .* want accelerator \{/],
+    [
+      `${unsupported} 0, 1 (accelerator nvidia.com/gpu=2, CUDA devices: 2)`,
+      /: 2\); its config\.pbtxt names GPUs: want accelerator\.count above 2, or .* KIND_GPU, which/,
+    ],
+  ] as const) {
+    t.match(loadFailure(error), hint)
+  }
+  const others = noDevice.replace('no accelerator', 'accelerator nvidia.com/gpu=1')
+  t.equal(loadFailure(others), others, 'the devices are asked for, and the node lacks them')
   t.equal(loadFailure('no such file'), 'no such file')
 })
 

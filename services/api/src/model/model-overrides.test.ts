@@ -69,8 +69,13 @@ await t.test('each field reaches the configuration', async (t) => {
     { name: 'i', kind: 'KIND_GPU', count: 3, gpus: [1] },
   ])
   t.match(apply({ instances: { count: 3, kind: 'KIND_CPU' } }).instance_group, [
-    { name: '', kind: 'KIND_CPU', count: 3, gpus: [] },
+    { name: 'i', kind: 'KIND_CPU', count: 3, gpus: [] },
   ])
+  t.match(
+    apply({ instances: { count: 3, kind: 'KIND_GPU' } }).instance_group,
+    [{ name: 'i', kind: 'KIND_GPU', count: 3, gpus: [] }],
+    'all devices of the pod',
+  )
   const batching = { maxQueueDelay: '2ms', maxQueueLength: 9 }
   t.match(apply({ batching }).dynamic_batching, {
     preferred_batch_size: [4],

@@ -169,14 +169,16 @@ function toVersionPolicy(policy: NonNullable<ModelOverrides['versionPolicy']>): 
   return specific === undefined ? { all: {} } : { specific: { versions: specific.versions } }
 }
 
-/** Converts an instance group. The devices of the repository's first group stay unless the kind changes. */
+/** Converts an instance group. What the repository's first group says stays, but for its devices if a kind is said. */
 function toInstanceGroup(
   groups: unknown,
   { count, kind }: NonNullable<ModelOverrides['instances']>,
 ): JsonObject {
   const [first = {}]: readonly JsonObject[] = Array.isArray(groups) ? groups : []
-  const isSameKind = kind === undefined || kind === first['kind']
-  return isSameKind ? { ...first, count } : { count, kind }
+  if (kind === undefined) return { ...first, count }
+  // The numbers of GPUs are those of another machine, and those of profiles of another device.
+  const { gpus: _, profile: __, secondary_devices: ___, ...rest } = first
+  return { ...rest, count, kind }
 }
 
 function toDynamicBatching(

@@ -123,7 +123,9 @@ export const ModelInstances = z
     kind: z
       .enum(['KIND_AUTO', 'KIND_CPU', 'KIND_GPU', 'KIND_MODEL'])
       .optional()
-      .describe('Where they run. Default: as the repository says, else KIND_AUTO.'),
+      .describe(
+        'Where they run; KIND_GPU is each device of the pod, whatever `gpus` of the repository says. Default: as the repository says, else KIND_AUTO.',
+      ),
     sharedInterpreter: z
       .boolean()
       .optional()

@@ -9,7 +9,7 @@ import {
   selectBackend,
 } from '@tutti/model-config'
 import { listVersionFiles, type RepositoryModel, scanRepositories } from '@tutti/repository'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { parseManifests } from '../manifests/parse-manifests.ts'
 import { run } from '../run.ts'
 
@@ -128,6 +128,76 @@ await t.test(
     t.match(err, /torn/)
   },
 )
+
+const IO =
+  'input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 4 }'
+
+/** The instance groups of a model, with its imported manifest and in its repository. */
+async function importGroups(t: Test, written: string, ...flags: readonly string[]) {
+  const text = `platform: "onnxruntime_onnx" ${IO} ${written}`
+  const directory = t.testdir({ m: { 'config.pbtxt': text, 1: { 'model.onnx': '' } } })
+  const { code, out, err } = await importing('triton', directory, ...flags)
+  t.match({ code, err }, { code: 0, err: '' }, written)
+  const { manifests } = parseManifests([{ name: '-', text: out }])
+  const [spec] = manifests.flatMap(({ manifest }) =>
+    manifest.kind === 'Model' ? manifest.spec : [],
+  )
+  if (spec === undefined) throw new Error('there is no Model')
+  const { accelerator, instances } = spec
+  const served = applyModelOverrides(parseModelConfig(text, ''), toModelOverrides(spec))
+  const groups = served.instance_group.map(({ kind, count, gpus }) => [kind, count, ...gpus])
+  return { accelerator, instances, groups }
+}
+
+await t.test('a Model gets the devices that its configuration wants', async (t) => {
+  const kind = 'KIND_GPU'
+  for (const [written, accelerator, groups, instances] of [
+    ['', undefined, []],
+    ['instance_group { count: 2 }', undefined, [['KIND_AUTO', 2]]],
+    ['instance_group { kind: KIND_CPU }', undefined, [['KIND_CPU', 0]]],
+    ['instance_group { kind: KIND_MODEL }', undefined, [['KIND_MODEL', 0]]],
+    ['instance_group { kind: KIND_GPU count: 2 }', { count: 1 }, [[kind, 2]]],
+    ['instance_group { kind: KIND_GPU gpus: [ 0 ] }', { count: 1 }, [[kind, 0, 0]]],
+    ['instance_group { count: 2 gpus: [ 1, 0 ] }', { count: 2 }, [['KIND_AUTO', 2, 1, 0]]],
+    [
+      'instance_group [ { gpus: 0 }, { gpus: [ 1, 0 ] }, { kind: KIND_CPU } ]',
+      { count: 2 },
+      [
+        ['KIND_AUTO', 0, 0],
+        ['KIND_AUTO', 0, 1, 0],
+        ['KIND_CPU', 0],
+      ],
+    ],
+    // The numbers of a machine: the pod counts its devices from 0.
+    ['instance_group { kind: KIND_GPU gpus: 1 }', { count: 1 }, [[kind, 1]], { count: 1, kind }],
+    ['instance_group { count: 3 gpus: [ 2, 3 ] }', { count: 2 }, [[kind, 3]], { count: 3, kind }],
+    [
+      'instance_group [ { kind: KIND_GPU gpus: 1 }, { kind: KIND_GPU gpus: 3 } ]',
+      { count: 4 },
+      [
+        [kind, 0, 1],
+        [kind, 0, 3],
+      ],
+    ],
+  ] as const) {
+    t.same(await importGroups(t, written), { accelerator, instances, groups }, written)
+  }
+})
+
+await t.test('with --cpu, what wants GPUs executes on the CPU', async (t) => {
+  for (const [written, groups] of [
+    ['', []],
+    ['instance_group { count: 2 }', [['KIND_AUTO', 2]]],
+    ['instance_group { kind: KIND_CPU count: 3 }', [['KIND_CPU', 3]]],
+    ['instance_group { kind: KIND_GPU }', [['KIND_CPU', 1]]],
+    ['instance_group { count: 2 gpus: [ 0, 1 ] }', [['KIND_CPU', 2]]],
+    ['instance_group [ { count: 2 kind: KIND_GPU }, { kind: KIND_CPU } ]', [['KIND_CPU', 3]]],
+  ] as const) {
+    t.match(await importGroups(t, written, '--cpu'), { accelerator: undefined, groups }, written)
+  }
+  const limited = 'instance_group { kind: KIND_GPU gpus: 1 name: "g" rate_limiter { priority: 2 } }'
+  t.match(await importGroups(t, limited, '--cpu'), { instances: { count: 1, kind: 'KIND_CPU' } })
+})
 
 await t.test('the folder of one model is no repository', async (t) => {
   t.match(await importing('triton', join(REPOSITORIES, 'text_detection')), {

@@ -21,6 +21,12 @@ export const IMPORT_FLAGS = {
     description:
       "Beginning of storageUri, before the name of the model's folder, e.g. pvc://models. Default: hostPath:// and the path of the repository.",
   },
+  cpu: {
+    type: 'bool',
+    default: false,
+    description:
+      'For machines without GPUs: models of KIND_GPU, or with gpus, execute on the CPU. Default: they get devices (accelerator).',
+  },
   format: RESULT_FORMAT_FLAG,
 } as const satisfies FlagTable
 
@@ -54,7 +60,7 @@ export const importCommand = withFlags(
       throw new ServeError('FLAG_INVALID', `got ${got}, want triton DIR`)
     }
     const prefix = flags['storage-uri-prefix']
-    const { manifests, problems } = await importTriton(directory, prefix)
+    const { manifests, problems } = await importTriton(directory, { prefix, forCpu: flags.cpu })
     const folder = flags['output-dir']
     const files = folder === undefined ? [] : await writeAll(manifests, folder)
     if (flags.format === 'json') {

@@ -21,14 +21,16 @@ export interface ImportedRepository {
 }
 
 /**
- * Converts a model repository to manifests. Models that are served from the manifests have the same configurations.
+ * Converts a model repository to manifests. Models that are served from the manifests have the same configurations, but for the
+ * numbers of GPUs.
  *
- * @param prefix - beginning of storageUri, before the folder's name; default: hostPath:// and the path of the folder.
+ * @param o.prefix - beginning of storageUri, before the folder's name; default: hostPath:// and the path of the folder.
+ * @param o.forCpu - true for machines without GPUs.
  * @throws ServeError REPOSITORY_UNREADABLE for the repository. A fault of one model is among `problems`.
  */
 export async function importTriton(
   directory: string,
-  prefix?: string,
+  { prefix, forCpu }: { readonly prefix?: string | undefined; readonly forCpu: boolean },
 ): Promise<ImportedRepository> {
   await checkRepository(directory)
   const models = await scanRepositories([directory])
@@ -64,6 +66,7 @@ export async function importTriton(
         backend: isEnsembleConfig(config) ? '' : selectBackend(config, model.name, files).backend,
         storageUri: folder ?? `hostPath://${join(resolve(directory), model.name)}`,
         isEnsemble,
+        forCpu,
       })
       manifests.push(manifest)
     })

@@ -235,7 +235,7 @@ await t.test(
     for (const name of models) {
       await cp(join(BASIC, name, '1'), join(repository, name, '1'), { recursive: true })
     }
-    const { manifests, problems } = await importTriton(repository)
+    const { manifests, problems } = await importTriton(repository, { forCpu: false })
     t.same(problems, [])
     const imported = await serve(t, manifests.map(renderManifest))
     const direct = await serve(t, [], `--model-repository=${repository}`)

@@ -23,6 +23,7 @@ import { z } from 'zod'
 import { type Graph, type GraphStep, readsOf, tensorName, tensorsOf } from '../graph.ts'
 import { readConfigGraph } from '../read/read-config.ts'
 import { readValidManifest } from '../read/read-manifest.ts'
+import { importDevices } from './import-devices.ts'
 
 /** The parts of a manifest that do not follow from a configuration. */
 export interface ImportOptions {
@@ -33,12 +34,14 @@ export interface ImportOptions {
   readonly backend?: string
   /** Address of the model's directory. */
   readonly storageUri?: string
+  /** True for machines without GPUs: models that want them execute on the CPU. */
+  readonly forCpu?: boolean
   /** Tells whether a served name belongs to an ensemble. */
   readonly isEnsemble: (servedName: string) => boolean
 }
 
 /**
- * Converts a configuration to a manifest, which gives the same configuration when it is served. A Model leaves the fields that
+ * Converts a configuration to a manifest, which gives the same configuration when it is served, but for the numbers of GPUs. A Model leaves the fields that
  * it does not name to config.pbtxt. An Ensemble names all fields.
  *
  * @param config - as parsed from config.pbtxt, or the empty one.
@@ -60,6 +63,7 @@ function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
     throw unsupported(o, 'backend', `got ${got}, want ${want}`)
   }
   const [inputs, outputs] = [config.input.map(toInput), config.output.map(toOutput)]
+  const devices = importDevices(config, { forCpu: o.forCpu === true })
   const manifest = toManifest(ModelManifest, o, {
     modelFormat: { name: format },
     storageUri: o.storageUri,
@@ -67,10 +71,15 @@ function fromConfig(config: ModelConfig, o: ImportOptions): ModelManifest {
     ...(config.max_batch_size > 0 && { maxBatchSize: config.max_batch_size }),
     ...(areTyped(inputs) && { inputs }),
     ...(areTyped(outputs) && { outputs }),
+    ...devices.spec,
   })
   const served = applyModelOverrides(config, toModelOverrides(manifest.spec))
   // The backend, if the repository leaves it to the files' names, follows from the format.
-  checkSame(o, config, { ...served, backend: config.backend })
+  checkSame(
+    o,
+    { ...config, instance_group: [...devices.groups] },
+    { ...served, backend: config.backend },
+  )
   return manifest
 }
 
