@@ -1,4 +1,4 @@
-import { type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
+import { ALL_ADDRESSES, type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { NATS_FLAGS } from './nats/nats-flags.ts'
 import { checkMetricsConfig, checkTelemetry, WORKLOAD_FLAGS } from './workload-flags.ts'
@@ -36,7 +36,7 @@ export const OPERATOR_FLAGS = {
   },
   'health-address': {
     type: 'string',
-    default: '0.0.0.0',
+    default: ALL_ADDRESSES,
     description: 'Address of the probes.',
   },
   'health-port': {
@@ -44,7 +44,7 @@ export const OPERATOR_FLAGS = {
     default: 8081,
     description: 'Port of `/livez` and `/readyz`; 0 takes any free port.',
   },
-  'metrics-address': { type: 'string', default: '0.0.0.0', description: 'Address of metrics.' },
+  'metrics-address': { type: 'string', default: ALL_ADDRESSES, description: 'Address of metrics.' },
   'metrics-port': {
     ...PORT,
     default: 8080,

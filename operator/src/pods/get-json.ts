@@ -1,4 +1,5 @@
 import { get, type IncomingMessage } from 'node:http'
+import { hostPort } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import { parseBoundedJson } from '@tutti/formats'
 
@@ -55,7 +56,7 @@ export function failureAt(
   problem: string,
   cause?: unknown,
 ): ServeError {
-  return new ServeError(reason, `pod "${pod}", ${ip}:${port}${path}: ${problem}`, { cause })
+  return new ServeError(reason, `pod "${pod}", ${hostPort(ip, port)}${path}: ${problem}`, { cause })
 }
 
 function send({ ip: host, port, path, signal }: GetJsonOptions): Promise<IncomingMessage> {

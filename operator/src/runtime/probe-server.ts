@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createProbeServer, type Logger } from '@tutti/chassis'
+import { createProbeServer, type Logger, listenAt } from '@tutti/chassis'
 import { probeFailed } from './log-events.ts'
 
 /** The HTTP answer of one path. */
@@ -39,7 +39,7 @@ export async function startProbeServer(o: ProbeServerOptions): Promise<ProbeServ
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(o.port, o.host, resolve)
+    server.listen(listenAt(o.host, o.port), resolve)
   })
   return { port: portOf(server), close: () => close(server) }
 }

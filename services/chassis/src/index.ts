@@ -41,6 +41,7 @@ export {
   type HistogramMetric,
   type Metrics,
 } from './metrics.ts'
+export { ALL_ADDRESSES, hostPort, listenAt } from './process/addresses.ts'
 export { createHealth, type Health, withCauses } from './process/health.ts'
 export { type Running, type StopSignal } from './process/lifecycle.ts'
 export { createProbeServer, PROBE_CONNECTIONS } from './process/probe-server.ts'

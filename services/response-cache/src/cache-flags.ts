@@ -3,6 +3,7 @@ import {
   type FlagTable,
   type FlagValues,
   flagRefusal,
+  hostPort,
   type Logger,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -82,7 +83,7 @@ async function makeCache(
     const error = ServeError.from(cause)
     if (error.reason === 'FLAG_INVALID') throw error
     const { host, port } = redis
-    throw flagRefusal(FLAG, `Redis at ${host}:${port} refuses: ${error.message}`, cause)
+    throw flagRefusal(FLAG, `Redis at ${hostPort(host, port)} refuses: ${error.message}`, cause)
   }
 }
 

@@ -1,8 +1,9 @@
-import type { FlagTable } from '@tutti/chassis'
+import { ALL_ADDRESSES, type FlagTable } from '@tutti/chassis'
 import { GRPC_FLAGS, GRPC_SERVER_DEFAULTS } from '@tutti/grpc'
 import { REST_DEFAULTS } from '@tutti/rest'
 import { ADMISSION_DEFAULTS, tlsFlags } from '@tutti/serving'
 
+const ADDRESS = { type: 'string', default: ALL_ADDRESSES } as const
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 
 /** Flags of tritonserver that steps and routers refuse, each with the reason. */
@@ -15,13 +16,13 @@ export const REFUSED_OVER_BROKERS = {
 export const SERVER_FLAGS = {
   id: { type: 'string', default: 'triton', description: 'Name of the server in its metadata.' },
   'allow-grpc': { type: 'bool', default: true, description: 'Serve gRPC.' },
-  'grpc-address': { type: 'string', default: '0.0.0.0', description: 'Address of gRPC.' },
+  'grpc-address': { ...ADDRESS, description: 'Address of gRPC; `::`: all, of IPv4 too.' },
   'grpc-port': { ...PORT, default: 8001, description: 'Port of gRPC; 0 takes any free port.' },
   'allow-http': { type: 'bool', default: true, description: 'Serve HTTP (REST).' },
-  'http-address': { type: 'string', default: '0.0.0.0', description: 'Address of HTTP.' },
+  'http-address': { ...ADDRESS, description: 'Address of HTTP; `::`: all, of IPv4 too.' },
   'http-port': { ...PORT, default: 8000, description: 'Port of HTTP; 0 takes any free port.' },
   'allow-metrics': { type: 'bool', default: true, description: 'Serve metrics.' },
-  'metrics-address': { type: 'string', default: '0.0.0.0', description: 'Address of metrics.' },
+  'metrics-address': { ...ADDRESS, description: 'Address of metrics; `::`: all, of IPv4 too.' },
   'metrics-port': {
     ...PORT,
     default: 8002,

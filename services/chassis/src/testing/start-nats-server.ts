@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { env } from 'node:process'
+import { hostPort } from '../process/addresses.ts'
 import { findNatsServer } from './find-nats-server.ts'
 import { onFreePort } from './free-port.ts'
 import { type StartedProcess, startProcess } from './start-process.ts'
@@ -11,6 +12,8 @@ import type { TestCertificates } from './test-certificates.ts'
 export interface NatsServerOptions {
   /** Default: one that is free. */
   readonly port?: number
+  /** Address of the loopback at which it listens; default 127.0.0.1. */
+  readonly address?: '127.0.0.1' | '::1'
   /** The files of the server; with `isClientVerified` clients need a certificate of the same authority. */
   readonly tls?: TestCertificates & { readonly isClientVerified?: boolean }
   /** More lines of the server's configuration, who it lets in for example (see usersConfig); else everybody. */
@@ -43,10 +46,10 @@ export async function startNatsServer(o: NatsServerOptions = {}): Promise<NatsSe
   }
 }
 
-/** A nats-server of its own on 127.0.0.1, with default limits and without JetStream. */
+/** A nats-server of its own on the loopback, with default limits and without JetStream. */
 export class NatsServer {
   readonly port: number
-  /** `nats://127.0.0.1:port`, or `tls://localhost:port`. */
+  /** `nats://127.0.0.1:port`, `nats://[::1]:port`, or `tls://localhost:port`. */
   readonly url: string
   readonly #path: string
   readonly #folder: string
@@ -58,7 +61,7 @@ export class NatsServer {
     this.#folder = folder
     this.#options = o
     this.port = port
-    this.url = o.tls === undefined ? `nats://127.0.0.1:${port}` : `tls://localhost:${port}`
+    this.url = o.tls === undefined ? `nats://${placeOf(port, o)}` : `tls://localhost:${port}`
   }
 
   get pid(): number {
@@ -134,8 +137,12 @@ export class NatsServer {
 
 const RELOADED = /Reloaded server configuration/
 
+function placeOf(port: number, { address = '127.0.0.1' }: NatsServerOptions): string {
+  return hostPort(address, port)
+}
+
 function configText(port: number, o: NatsServerOptions): string {
-  const lines = [`listen: "127.0.0.1:${port}"`]
+  const lines = [`listen: "${placeOf(port, o)}"`]
   if (o.tls !== undefined) lines.push(tlsConfig(o.tls))
   if (o.config !== undefined) lines.push(o.config)
   return `${lines.join('\n')}\n`

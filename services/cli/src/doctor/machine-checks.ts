@@ -7,6 +7,7 @@ import {
   type EngineCheckOptions,
   probeSharedMemory,
 } from '@tutti/backends'
+import { hostPort, listenAt } from '@tutti/chassis'
 import { absent, type Finding } from '@tutti/command-line/results'
 import type { ListedDescriptor } from '@tutti/engines'
 
@@ -84,12 +85,12 @@ export async function checkPort(
   port: number,
 ): Promise<Finding | undefined> {
   if (port === 0) return undefined
-  const where = `${address}:${port} of ${name}`
+  const where = `${hostPort(address, port)} of ${name}`
   const server = createServer()
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen({ host: address, port }, resolve)
+      server.listen(listenAt(address, port), resolve)
     })
     await new Promise((resolve) => server.close(resolve))
     return { check: 'port', status: 'ok', found: `${where} is free` }

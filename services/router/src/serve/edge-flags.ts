@@ -1,4 +1,4 @@
-import type { FlagTable, FlagValues } from '@tutti/chassis'
+import { ALL_ADDRESSES, type FlagTable, type FlagValues } from '@tutti/chassis'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 
@@ -17,7 +17,7 @@ export const EDGE_FLAGS = {
   },
   'edge-address': {
     type: 'string',
-    default: '0.0.0.0',
+    default: ALL_ADDRESSES,
     description: 'Address of the listeners for requests from outside.',
   },
   'edge-grpc-port': {

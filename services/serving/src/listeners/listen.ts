@@ -1,4 +1,5 @@
 import type { Server } from 'node:net'
+import { hostPort, listenAt } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 
 /** A listening server. To end it, call its methods in their order. */
@@ -45,10 +46,15 @@ export function listenOn(
       const mending = MENDING[code]
       const problem = mending === undefined ? message : `${code}, ${mending}`
       // Without a cause, whose stack a log would show: it has nothing but what the system says.
-      reject(new ServeError('SETTING_INVALID', `cannot listen on ${address}:${port}: ${problem}`))
+      reject(
+        new ServeError(
+          'SETTING_INVALID',
+          `cannot listen on ${hostPort(address, port)}: ${problem}`,
+        ),
+      )
     }
     server.once('error', refuse)
-    server.listen(port, address, () => {
+    server.listen(listenAt(address, port), () => {
       server.off('error', refuse)
       server.on('error', o.onError)
       const bound = server.address()

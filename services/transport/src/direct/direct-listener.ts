@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { hostPort } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { messageOf, propertyOf } from '../foreign-error.ts'
 import type { DirectOptions, HostPort } from './direct-sockets.ts'
@@ -37,14 +38,13 @@ export async function listenDirect(o: DirectListenerContext): Promise<DirectServ
     return { address: `unix:${path}`, close: () => void server.close() }
   }
   const { host, port } = direct.listen ?? { host: '', port: 0 }
-  await listen(server, { host, port }, `${host}:${port}`)
+  await listen(server, { host, port }, hostPort(host, port))
   server.on('error', failed)
   const reached = direct.announce ?? { host, port: portOf(server) }
-  return { address: toAddress(direct.kind, reached), close: () => void server.close() }
-}
-
-function toAddress(kind: string, { host, port }: HostPort): string {
-  return `${kind}://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return {
+    address: `${direct.kind}://${hostPort(reached.host, reached.port)}`,
+    close: () => void server.close(),
+  }
 }
 
 function portOf(server: Server): number {

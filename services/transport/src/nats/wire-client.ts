@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { hostPort } from '@tutti/chassis'
 import { bug } from '@tutti/errors'
 import type { LinkSettings } from '../endpoint-settings.ts'
 import type { BrokerOptions } from '../endpoints.ts'
@@ -104,7 +105,7 @@ export class WireClient {
     this.#context = o
     this.#files = files
     this.#host = address.host
-    this.server = `${address.host}:${address.port}`
+    this.server = hostPort(address.host, address.port)
     this.#settle = settlers()
     this.signedIn = this.#settle.signedIn.promise
     // A failure reaches what waits for it; after the sign-in it changes nothing.
