@@ -26,6 +26,7 @@ const SECTIONS = {
       'clusters',
       'platforms',
       'manifests',
+      'gitops',
       'models',
       'ensembles',
       'graphs',

@@ -3,6 +3,7 @@ import { delimiter, join } from 'node:path'
 import { findBucketServers } from '../setup/bucket-servers.mjs'
 import { findChromium } from '../setup/chromium.mjs'
 import { findFaketime } from '../setup/faketime.mjs'
+import { findGitops } from '../setup/gitops.mjs'
 import { findKubeBinaries } from '../setup/kube-binaries.mjs'
 import { findKubeScore } from '../setup/kube-score.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
@@ -35,6 +36,11 @@ export const NEEDS = {
   'kube-score': {
     names: ['TUTTI_KUBE_SCORE'],
     provide: () => findKubeScore(),
+  },
+  /** How Argo CD, Flux and kstatus see objects. */
+  gitops: {
+    names: ['TUTTI_GITOPS'],
+    provide: () => findGitops(),
   },
   /** Python 3 with NumPy and NVIDIA's client. */
   python: {

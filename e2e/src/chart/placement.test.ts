@@ -53,7 +53,7 @@ async function stop({ plain }: ApiServer, workloads: readonly Rendered[]): Promi
   for (const { metadata } of await plain.list(sets)) {
     await plain.delete(`${sets}/${metadata.name}`, { propagationPolicy: 'Orphan' })
   }
-  await plain.untilList(sets, (found) => found.length === 0)
+  await plain.untilList(`${sets}?limit=500`, (found) => found.length === 0)
   const pods = `/api/v1${NAMESPACE}/pods`
   for (const { metadata } of await plain.list(pods)) {
     await plain.delete(`${pods}/${metadata.name}`, { gracePeriodSeconds: 0 })
