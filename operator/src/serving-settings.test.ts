@@ -21,6 +21,14 @@ await t.test('what an installation adds to pods is read as in a Model', async (t
   t.same(toRouterDefaults(values, settingsOf()).podDefaults, podDefaults)
 })
 
+await t.test('ports of a mesh are ports', async (t) => {
+  t.same(settingsOf('--mesh-port=15008', '--mesh-port=15012').network.meshPorts, [15_008, 15_012])
+  for (const text of ['0', '65536', 'http']) {
+    const message = `--mesh-port: got ${text}, want a port, 1 to 65535`
+    t.throws(() => settingsOf(`--mesh-port=${text}`), { reason: 'FLAG_INVALID', message })
+  }
+})
+
 await t.test('what it cannot add stops the operator, which says why', async (t) => {
   const cases = {
     '{': /--step-defaults: got what is no JSON \(.*\), want an object$/,

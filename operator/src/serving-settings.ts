@@ -7,6 +7,7 @@ import { PodDefaults } from './resources/pod-defaults.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
 import type { PodNatsSettings as PodAccess, StepPodSettings } from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
+import { readMeshPorts } from './workload-flags.ts'
 
 /** Derives the settings of steps from the flags. @throws ServeError FLAG_INVALID for a flag about NATS. */
 export function toStepPodSettings({
@@ -38,6 +39,7 @@ export function toStepPodSettings({
         'app.kubernetes.io/component': 'operator',
         'app.kubernetes.io/part-of': 'tutti',
       },
+      meshPorts: readMeshPorts(flags['mesh-port']),
       scrapers: flags['scrape-namespace'].map((name) => ({
         namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
       })),

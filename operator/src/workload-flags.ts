@@ -126,6 +126,12 @@ export const WORKLOAD_FLAGS = {
     description:
       'Secret in the namespace of the pods whose key headers, NAME=VALUE,..., goes to the collector, with --otlp-endpoint.',
   },
+  'mesh-port': {
+    type: 'string',
+    repeatable: true,
+    description:
+      'Port of a service mesh that NetworkPolicies let the callers of pods reach, such as 15008 of Istio ambient. Repeat the flag for more.',
+  },
   'scrape-namespace': {
     type: 'string',
     repeatable: true,
@@ -154,6 +160,13 @@ export function checkTelemetry(flags: FlagValues<typeof WORKLOAD_FLAGS>): void {
   if (!/^[\d.]+(e-?\d+)?$/i.test(ratio) || !(Number(ratio) <= 1)) {
     throw flagRefusal('--otlp-sample-ratio', `got ${ratio}, want a number from 0 to 1`)
   }
+}
+
+/** Reads the ports of `--mesh-port`. @throws ServeError FLAG_INVALID for a text that is none. */
+export function readMeshPorts(texts: readonly string[]): readonly number[] {
+  const odd = texts.find((text) => !(/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535))
+  if (odd !== undefined) throw flagRefusal('--mesh-port', `got ${odd}, want a port, 1 to 65535`)
+  return texts.map(Number)
 }
 
 const QUANTILE = '(0?\\.\\d+|0|1):(0?\\.\\d+|0|1)'

@@ -170,3 +170,10 @@ imagePullSecrets:
 {{ toYaml .values }}
 {{- end -}}
 {{- end -}}
+
+{{/* Ports of a NetworkPolicy that a service mesh adds, as a YAML list. Its pods and its control plane can be anywhere. */}}
+{{- define "tutti.meshPorts" -}}
+{{- range .Values.networkPolicy.meshPorts }}
+- port: {{ int . }}
+{{- end }}
+{{- end -}}

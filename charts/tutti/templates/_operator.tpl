@@ -49,6 +49,9 @@
 {{- $flags = append $flags (printf "--watch-namespace=%s" .) -}}
 {{- end -}}
 {{- end -}}
+{{- range .Values.networkPolicy.meshPorts -}}
+{{- $flags = append $flags (printf "--mesh-port=%d" (int .)) -}}
+{{- end -}}
 {{- range .Values.networkPolicy.scrapeNamespaces -}}
 {{- $flags = append $flags (printf "--scrape-namespace=%s" .) -}}
 {{- end -}}

@@ -45,6 +45,8 @@ const handsOver = (fields: Spec) =>
 
 const budget = (fields: Spec) => child(build(fields), 'PodDisruptionBudget')
 
+const TCP = { protocol: 'TCP', appProtocol: 'http' }
+
 await t.test('the smallest Model has these children', async (t) => {
   const children = build()
   t.same(
@@ -69,8 +71,8 @@ await t.test('the smallest Model has these children', async (t) => {
           protocol: 'TCP',
           appProtocol: 'kubernetes.io/h2c',
         },
-        { name: 'http', port: 8000, targetPort: 'http', protocol: 'TCP' },
-        { name: 'metrics', port: 8002, targetPort: 'metrics', protocol: 'TCP' },
+        { ...TCP, name: 'http', port: 8000, targetPort: 'http' },
+        { ...TCP, name: 'metrics', port: 8002, targetPort: 'metrics' },
       ],
     },
   })

@@ -19,9 +19,9 @@ export interface ServingMetadata {
   readonly selector: Readonly<Record<string, string>>
 }
 
-/** Builds a port of a Service, which leads to the container port of the same name. */
+/** Builds a port of a Service for HTTP, which leads to the container port of the same name. */
 export function servicePort(name: string, port: number): ServicePort {
-  return { name, port, targetPort: name, protocol: 'TCP' }
+  return { name, port, targetPort: name, protocol: 'TCP', appProtocol: 'http' }
 }
 
 /** Builds a port of a Service for gRPC without TLS; otherwise like `servicePort`. */
@@ -48,7 +48,7 @@ export function buildBudget(
 /**
  * Builds the NetworkPolicy for connections to pods. Pods of the namespace and `clients` may connect to the HTTP and gRPC ports,
  * everyone to `openPorts`, and the namespace's routers to `routerPorts`. Pods of the namespace, the operator and scrapers may
- * read metrics. Connections that pods open are not limited: models may call other services, and the API server's address is not
+ * read metrics. Whoever may reach a port may also reach those that a service mesh adds, where it takes the same connections. Connections that pods open are not limited: models may call other services, and the API server's address is not
  * known in general.
  */
 export function buildNetworkPolicy(
@@ -66,6 +66,8 @@ export function buildNetworkPolicy(
   const inNamespace = { podSelector: {} }
   const podSelector = { matchLabels: network.operatorLabels }
   const operator = { ...ofNamespace(network.operatorNamespace), podSelector }
+  const readers = [inNamespace, operator, ...network.scrapers]
+  const callers = openPorts.length > 0 ? {} : { from: [...readers, ...clients] }
   return {
     metadata,
     spec: {
@@ -75,7 +77,10 @@ export function buildNetworkPolicy(
         { from: [inNamespace, ...clients], ports: [PORTS.http, PORTS.grpc].map(toTcp) },
         ...(openPorts.length > 0 ? [{ ports: openPorts.map(toTcp) }] : []),
         ...(routerPorts.length > 0 ? [{ from: [routers], ports: routerPorts.map(toTcp) }] : []),
-        { from: [inNamespace, operator, ...network.scrapers], ports: [toTcp(PORTS.metrics)] },
+        { from: readers, ports: [toTcp(PORTS.metrics)] },
+        ...(network.meshPorts.length > 0
+          ? [{ ...callers, ports: network.meshPorts.map(toTcp) }]
+          : []),
       ],
     },
   }

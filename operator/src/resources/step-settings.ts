@@ -71,6 +71,8 @@ export interface NetworkSettings {
   readonly operatorLabels: Readonly<Record<string, string>>
   /** Peers that may read metrics besides the operator and the namespace's own pods. */
   readonly scrapers: readonly NetworkPolicyPeer[]
+  /** Ports of a service mesh in the pods, at which it takes connections to all of them. */
+  readonly meshPorts: readonly number[]
 }
 
 /** Ports of steps and routers. */

@@ -21,6 +21,7 @@ export function stepSettings(o: Partial<StepPodSettings> = {}): StepPodSettings 
       operatorNamespace: 'tutti-system',
       operatorLabels: { 'app.kubernetes.io/name': 'tutti-operator' },
       scrapers: [],
+      meshPorts: [],
     },
     ...o,
   }
