@@ -8,6 +8,7 @@ import {
   RouterManifest,
   RouterSpec,
   RouterStatus,
+  UNSEEN,
 } from '@tutti/api'
 import type { z } from 'zod'
 import { type StructuralSchema, toStructuralSchema } from './structural-schema.ts'
@@ -167,7 +168,7 @@ function rootSchema({ manifest, spec, status }: KindDefinition): StructuralSchem
       kind: { type: 'string' },
       metadata: { type: 'object', properties: { name: { type: 'string' } } },
       spec: toStructuralSchema(spec),
-      status: toStructuralSchema(status),
+      status: { ...toStructuralSchema(status), default: { observedGeneration: UNSEEN } },
     },
     'x-kubernetes-validations': validations,
   }

@@ -236,7 +236,8 @@ await t.test('what is around the operator changes', { skip }, async (t) => {
       }
       await place.applyModel('yolo', { maxBatchSize: 2 })
       await place.ready('models', 'yolo')
-      t.match(await plain.get(place.path('models', 'poison')), { status: undefined })
+      const { status } = await plain.get(place.path('models', 'poison'))
+      t.same(status, { observedGeneration: -1 }, 'as the API server made it')
       held.resolve()
       await place.ready('models', 'poison')
       await operator.atRest()

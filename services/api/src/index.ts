@@ -76,6 +76,7 @@ export {
   RouterStatus,
   Signature,
   StepStatus,
+  UNSEEN,
 } from './status/status.ts'
 export { type EdgeIdentity, EdgeRoutes, parseEdgeRoutes } from './wire/edge-routes.ts'
 export { mergeStatistics } from './wire/merge-statistics.ts'

@@ -11,6 +11,11 @@ const MESSAGE = 32_768
 export const MOST_SERVED = 64
 /** Most pods that the status of a router lists: the pods of the largest router, twice. */
 export const MOST_PODS = 200
+/**
+ * The API server gives each new object this generation as the one that was seen, so that tools with kstatus, such as Flux,
+ * do not take an object that has no conditions yet for ready.
+ */
+export const UNSEEN = -1
 const count = (description: string) => z.int().min(0).max(2_147_483_647).describe(description)
 const generation = (description: string) =>
   z.int().min(0).max(Number.MAX_SAFE_INTEGER).describe(description)
@@ -38,7 +43,12 @@ const Conditions = listMap(Condition, 'type', { max: 16 }).describe(
 
 /** The fields that every status begins with. */
 const REPORTED = {
-  observedGeneration: generation('Newest generation that the operator has seen.').optional(),
+  observedGeneration: z
+    .int()
+    .min(UNSEEN)
+    .max(Number.MAX_SAFE_INTEGER)
+    .describe('Newest generation that the operator has seen; -1: none.')
+    .optional(),
   conditions: Conditions.optional(),
 }
 

@@ -1,4 +1,4 @@
-import { DEFAULT_DEVICE } from '@tutti/api'
+import { DEFAULT_DEVICE, UNSEEN } from '@tutti/api'
 import { absent } from '@tutti/command-line/results'
 import { defineResource, type KubeObject, type Resource, type Stored } from '@tutti/kube'
 import type { Reader } from '../cluster.ts'
@@ -54,7 +54,7 @@ export function checkWatched(o: NamespaceResources, nowMs: number): ClusterFindi
   }
   const unwatched = all.filter(({ metadata, status }) => {
     const ageMs = nowMs - Date.parse(metadata.creationTimestamp)
-    return status?.observedGeneration === undefined && ageMs > LOOK_MS
+    return (status?.observedGeneration ?? UNSEEN) === UNSEEN && ageMs > LOOK_MS
   })
   if (unwatched.length === 0) {
     const counts = `${counted(o.models, 'Model')} and ${counted(o.ensembles, 'Ensemble')}`
