@@ -67,6 +67,10 @@ export const REASONS = {
       "The model's files could not be fetched, or have another digest. The message is that of `tutti-step fetch`, or of `cp` in an image.",
     Fetched: "A pod has fetched the model's files.",
     Fetching: "A pod is fetching the model's files.",
+    ClaimNotFound:
+      'The ResourceClaim or ResourceClaimTemplate of `accelerator.claims` does not exist. Create it; the pods stay as they are until then.',
+    ClaimsNotServed:
+      'The cluster does not serve `resource.k8s.io/v1`, so pods would start without the devices of `accelerator.claims`. Kubernetes 1.34 and newer serve it; or set `accelerator.resourceName` and `count`.',
     FieldLeftOut:
       'The API server does not keep `scaling.behavior.*.tolerance`, because its feature gate is off. Remove the field, or turn the gate on.',
     HostAccessNotAllowed:

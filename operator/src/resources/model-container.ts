@@ -46,7 +46,7 @@ export function buildMainContainer({
       // In a fixed order of keys: the text is part of the pod template.
       `${modelName}=${toCanonicalJson(overridesOf(spec))}`,
     ],
-    devices: devicesOf(spec) ?? {},
+    accelerator: devicesOf(spec)?.accelerator,
     times: podTimesOf(spec),
     resources: resourcesOfModel(spec, settings),
     mounts: [

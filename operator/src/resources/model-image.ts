@@ -10,7 +10,7 @@ const CUDA_DEVICES = 'nvidia.com/'
 export function modelImageOf(spec: ModelSpec, images: StepImages): string {
   const needsPython = engineOfFormat(spec.modelFormat.name).image === 'python'
   const image = needsPython ? images.pythonImage : images.image
-  const hasCuda = Object.keys(devicesOf(spec) ?? {}).some((name) => name.startsWith(CUDA_DEVICES))
+  const hasCuda = devicesOf(spec)?.accelerator.startsWith(CUDA_DEVICES) === true
   if (!hasCuda) return image
   return (needsPython ? images.pythonCudaImage : images.cudaImage) ?? image
 }

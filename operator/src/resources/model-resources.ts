@@ -2,6 +2,7 @@ import type { ModelResources, ModelSpec } from '@tutti/api'
 import { engineOfFormat } from '@tutti/engines'
 import type { ResourceRequirements } from '@tutti/kube'
 import { devicesOf } from './model-devices.ts'
+import { toPlain } from './plain.ts'
 import { joinResources, toRequirements } from './pod-defaults.ts'
 import type { StepPodSettings } from './step-settings.ts'
 
@@ -16,7 +17,12 @@ type Settings = Pick<StepPodSettings, 'podDefaults'>
  */
 export function resourcesOfModel(spec: ModelSpec, settings: Settings): ResourceRequirements {
   const { requests, limits } = join(spec, settings)
-  return toRequirements({ requests, limits: { ...limits, ...devicesOf(spec) } })
+  const devices = devicesOf(spec)?.resources ?? {}
+  const { claims } = devices
+  return {
+    ...toRequirements({ requests, limits: { ...limits, ...devices.limits } }),
+    ...toPlain({ claims }),
+  }
 }
 
 /** Returns these resources without devices, for containers that bring files: a quota may want resources of every container. */

@@ -224,56 +224,6 @@ await t.test('new credentials make new pods', async (t) => {
   t.not(one?.['tutti.dev/template'], two?.['tutti.dev/template'])
 })
 
-const limits = (fields: Spec) => main(fields)?.resources?.limits
-
-await t.test('devices, and the nodes that have them', async (t) => {
-  const fields: Spec = {
-    resources: { limits: { memory: '8Gi' } },
-    accelerator: {
-      resourceName: 'nvidia.com/mig-1g.10gb',
-      count: 2,
-      runtimeClassName: 'nvidia',
-      nodeSelector: { gpu: 'a100' },
-      tolerations: [{ key: 'gpu', operator: 'Exists' }],
-    },
-  }
-  t.same(limits(fields), { memory: '8Gi', 'nvidia.com/mig-1g.10gb': '2' })
-  t.match(podSpec(fields), {
-    runtimeClassName: 'nvidia',
-    nodeSelector: { gpu: 'a100' },
-    tolerations: [{ key: 'gpu', operator: 'Exists' }],
-  })
-  t.same(limits({ accelerator: {} }), { 'nvidia.com/gpu': '1' })
-  t.same(limits({ instances: { count: 1, kind: 'KIND_GPU' } }), { 'nvidia.com/gpu': '1' })
-  t.same(limits({ instances: { count: 2, kind: 'KIND_CPU' } }), undefined)
-})
-
-const told = (fields: Spec) => main(fields)?.args?.filter((arg) => arg.startsWith('--accelerator'))
-
-await t.test('the image is that of the format and of the devices', async (t) => {
-  const settings = { image: 'onnx', pythonImage: 'python' }
-  const cuda = { ...settings, cudaImage: 'onnx-cuda', pythonCudaImage: 'python-cuda' }
-  const imageOf = (name: 'onnx' | 'pytorch' | 'python', fields: Spec = {}, o = {}) =>
-    main({ modelFormat: { name }, ...fields }, { settings: { ...settings, ...o } })?.image
-  t.same(
-    (['onnx', 'pytorch', 'python'] as const).map((name) => imageOf(name)),
-    ['onnx', 'python', 'python'],
-  )
-  const shares: Spec = { accelerator: { resourceName: 'nvidia.com/gpu.shared' } }
-  const others: Spec = { accelerator: { resourceName: 'amd.com/gpu' } }
-  for (const [name, cpu, gpu] of [
-    ['onnx', 'onnx', 'onnx-cuda'],
-    ['pytorch', 'python', 'python-cuda'],
-    ['python', 'python', 'python-cuda'],
-  ] as const) {
-    t.equal(imageOf(name, shares), cpu, 'no image for devices is set')
-    t.equal(imageOf(name, shares, cuda), gpu)
-    t.equal(imageOf(name, { instances: { count: 1, kind: 'KIND_GPU' } }, cuda), gpu)
-    t.equal(imageOf(name, others, cuda), cpu)
-    t.equal(imageOf(name, {}, cuda), cpu)
-  }
-})
-
 await t.test('a podTemplate with an image of its own is the same as before', async (t) => {
   // An operator before there was an image for each format gave all of them this one.
   const image = stepSettings().image
@@ -295,16 +245,6 @@ await t.test('a podTemplate with an image of its own is the same as before', asy
       [image, 'own/image:1'],
     )
   }
-})
-
-await t.test('the process is told which devices its pod has', async (t) => {
-  t.same(told({}), [])
-  t.same(told({ instances: { count: 2, kind: 'KIND_CPU' } }), [])
-  t.same(told({ accelerator: {} }), ['--accelerator=nvidia.com/gpu=1'])
-  t.same(told({ instances: { count: 2, kind: 'KIND_GPU' } }), ['--accelerator=nvidia.com/gpu=1'])
-  t.same(told({ accelerator: { resourceName: 'nvidia.com/mig-1g.5gb', count: 2 } }), [
-    '--accelerator=nvidia.com/mig-1g.5gb=2',
-  ])
 })
 
 await t.test('Python code has shared memory within the limit of its memory', async (t) => {

@@ -3,6 +3,7 @@ import type { PodSpec, PodTemplateSpec } from '@tutti/kube'
 import { ACCEPTED_GATE } from '../pods/pod-state.ts'
 import { buildArtifactParts } from './model-artifacts.ts'
 import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-container.ts'
+import { devicesOf } from './model-devices.ts'
 import type { ModelFacts } from './model-facts.ts'
 import { toPlain } from './plain.ts'
 import { joinMetadata, overlayAll } from './pod-defaults.ts'
@@ -49,7 +50,8 @@ function buildPodSpec(facts: ModelFacts): PodSpec {
   }
 }
 
-function toPlacement({ accelerator }: ModelSpec): Partial<PodSpec> {
-  const { runtimeClassName, nodeSelector, tolerations } = accelerator ?? {}
-  return toPlain({ runtimeClassName, nodeSelector, tolerations })
+function toPlacement(spec: ModelSpec): Partial<PodSpec> {
+  const { runtimeClassName, nodeSelector, tolerations } = spec.accelerator ?? {}
+  const { resourceClaims } = devicesOf(spec) ?? {}
+  return toPlain({ runtimeClassName, nodeSelector, tolerations, resourceClaims })
 }

@@ -52,8 +52,8 @@ export interface StepContainer {
   readonly image: string
   /** Flags that say what the step serves. */
   readonly serves: readonly string[]
-  /** Devices that instances may choose, as a number by resource name. */
-  readonly devices?: Readonly<Record<string, string>>
+  /** Devices that instances may choose, RESOURCE=COUNT. */
+  readonly accelerator?: string | undefined
   readonly times: PodTimes
   readonly resources: ResourceRequirements
   readonly mounts: readonly VolumeMount[]
@@ -90,7 +90,7 @@ const POD_IP = {
 
 function toArgs({
   serves,
-  devices = {},
+  accelerator,
   times,
   namespace,
   settings,
@@ -101,7 +101,7 @@ function toArgs({
     '--repository-name',
     namespace,
     // Instances that may choose execute on them then, and a pod whose devices cannot be used says so and serves nothing.
-    ...Object.entries(devices).map(([name, count]) => `--accelerator=${name}=${count}`),
+    ...(accelerator === undefined ? [] : [`--accelerator=${accelerator}`]),
     ...natsCredentialArgs(settings.nats),
     ...directArgs(settings.transport),
     // Brackets, as the address may be of either version.

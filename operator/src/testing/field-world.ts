@@ -45,6 +45,11 @@ export async function openFieldWorld(t: Test, rig: CaseRig) {
   for (const name of ['secret-a', 'secret-b']) {
     await plain.create(path('secrets'), { metadata: { name }, stringData: { token: name } })
   }
+  for (const name of ['claim-a', 'claim-b']) {
+    const spec = { devices: { requests: [{ name: 'a', exactly: { deviceClassName: 'gpus' } }] } }
+    await plain.create(path('resourceclaims'), { metadata: { name }, spec })
+    await plain.create(path('resourceclaimtemplates'), { metadata: { name }, spec: { spec } })
+  }
   for (const [name, text] of Object.entries(CONFIGS)) {
     await place.applyModel(name)
     await acceptModel({ plain, path, name, text, versions: [1, 2] })

@@ -124,6 +124,13 @@ const PODS: readonly FieldChange[] = [
     ['accelerator.tolerations[].effect', 'NoExecute', 'NoSchedule'],
     ['accelerator.tolerations[].tolerationSeconds', undefined, 30],
   ]),
+  ...changes({ accelerator: { claims: [{ name: 'gpu' }] } }, [
+    ['accelerator.claims[].resourceClaimName', 'claim-a', 'claim-b'],
+    ['accelerator.claims[].resourceClaimTemplateName', 'claim-a', 'claim-b'],
+  ]),
+  ...changes({ accelerator: { claims: [{ resourceClaimName: 'claim-a' }] } }, [
+    ['accelerator.claims[].name', 'gpu', 'other'],
+  ]),
   ...changes({ accelerator: { tolerations: [{ key: 'a' }] } }, [
     ['accelerator.tolerations[].operator', undefined, 'Exists'],
   ]),

@@ -14,6 +14,8 @@ const GROUPS: Readonly<Record<string, string>> = {
   roles: 'apis/rbac.authorization.k8s.io/v1',
   rolebindings: 'apis/rbac.authorization.k8s.io/v1',
   httproutes: 'apis/gateway.networking.k8s.io/v1',
+  resourceclaims: 'apis/resource.k8s.io/v1',
+  resourceclaimtemplates: 'apis/resource.k8s.io/v1',
 }
 
 /**

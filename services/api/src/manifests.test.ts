@@ -18,6 +18,8 @@ const model = (spec: Spec) => problemOf(ModelManifest, modelManifest('m', spec))
 const ensemble = (spec: Spec) => problemOf(EnsembleManifest, ensembleManifest('e', spec))
 const tensor = { name: 't', datatype: 'FP32', shape: [-1, 3] }
 
+const claims = [{ name: 'gpu', resourceClaimTemplateName: 'one-gpu' }]
+
 await t.test('a Model may say all this', async (t) => {
   const everything = {
     modelName: 'ens_face_restoration_v2.1',
@@ -61,6 +63,7 @@ await t.test('a Model may say all this', async (t) => {
   t.equal(model({}), 'accepted')
   const limits = { 'nvidia.com/gpumem': 3000 }
   t.equal(model({ resources: { limits }, accelerator: { count: 1 } }), 'accepted')
+  t.equal(model({ accelerator: { claims, runtimeClassName: 'nvidia' } }), 'accepted')
 })
 
 await t.test(
@@ -128,6 +131,24 @@ await t.test(
         /^spec\.resources: got devices/,
       ],
       [{ accelerator: { resourceName: 'gpu' } }, /^spec\.accelerator\.resourceName: /],
+      [{ accelerator: { claims, count: 1 } }, /^spec\.accelerator\.claims: got claims beside res/],
+      [
+        { accelerator: { claims, resourceName: 'nvidia.com/gpu' } },
+        /claims: got claims beside res/,
+      ],
+      [{ accelerator: { claims: [] } }, /^spec\.accelerator\.claims: /],
+      [
+        { accelerator: { claims: [{ name: 'gpu' }] } },
+        /claims\[0\]: got neither resourceClaimName nor resourceClaimTemplateName, want one/,
+      ],
+      [
+        {
+          accelerator: {
+            claims: [{ ...claims[0], resourceClaimName: 'a' }],
+          },
+        },
+        /claims\[0\]: got resourceClaimName and resourceClaimTemplateName, want one of them/,
+      ],
       [
         { scaling: { minReplicas: 3, maxReplicas: 2 } },
         /got minReplicas 3, want at most maxReplicas 2/,

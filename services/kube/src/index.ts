@@ -53,6 +53,7 @@ export {
   type VolumeMount,
 } from './kinds/pod.ts'
 export { ROLE, ROLE_BINDING, type Role, type RoleBinding } from './kinds/rbac.ts'
+export { RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE } from './kinds/resource.ts'
 export {
   HORIZONTAL_POD_AUTOSCALER,
   type HorizontalPodAutoscaler,

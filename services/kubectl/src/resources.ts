@@ -17,7 +17,7 @@ export interface ModelObject extends KubeObject {
   readonly spec?: {
     readonly modelName?: string
     readonly paused?: boolean
-    readonly accelerator?: { readonly resourceName?: string }
+    readonly accelerator?: { readonly resourceName?: string; readonly claims?: readonly object[] }
     readonly scaling?: ScalingFields
   }
   readonly status?: ModelStatus

@@ -20,6 +20,7 @@ function check(fields: object, o: Partial<ModelCheckInput> = {}) {
     rival: undefined,
     settings: { allowsHostAccess: false },
     hasSecret: false,
+    claimRefusal: undefined,
     ...o,
   }).refusal
 }

@@ -24,7 +24,8 @@ import { readTransport } from '../router/read-router.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
-import { type CheckedModel, checkModel } from './check-model.ts'
+import { type CheckedModel, checkModel, type Refusal } from './check-model.ts'
+import { findClaimRefusal } from './claim-refusal.ts'
 import { type DesiredModel, toDesiredModel } from './desired-model.ts'
 import { BAD_OF_MODEL, childRepaired, replicasChanged } from './events.ts'
 import type { ModelMetrics } from './metrics.ts'
@@ -37,6 +38,7 @@ import { isWaitingForGate, toNextLook } from './next-look.ts'
 import { openGates } from './open-gates.ts'
 import { findUnused, planWanted, versionsOf } from './plan-revisions.ts'
 import type { PodObserver } from './pod-observer.ts'
+import { readModelSpec } from './read-model-spec.ts'
 import { summarize } from './summarize.ts'
 
 export interface ModelPassOptions
@@ -96,7 +98,9 @@ export class ModelPass {
     const settings = { ...this.#options.settings, transport: this.#transport() }
     const secret = reader.secretOf(model)
     const rival = reader.rivalOf(model)
-    const checked = checkModel({ model, rival, settings, hasSecret: secret !== undefined })
+    const claimRefusal = await this.#findClaimRefusal()
+    const found = { hasSecret: secret !== undefined, claimRefusal }
+    const checked = checkModel({ model, rival, settings, ...found })
     const known = { settings, secret, deployment: reader.deploymentOf(model) }
     const desired = checked.spec && toDesiredModel(model, checked.spec, known)
     const synced = await this.#sync(checked, desired)
@@ -122,6 +126,14 @@ export class ModelPass {
     throwIfFailed(world)
     if (stored.left !== undefined) throw stored.left
     return { requeueAfterMs: toNextLook(world, clock.epochMs()) }
+  }
+
+  /** Finds why the Model's claims cannot be used. The server is asked only for a Model that has some. @throws KubeError */
+  #findClaimRefusal(): Promise<Refusal | undefined> {
+    const { model, signal } = this.#input
+    const { namespace = '' } = model.metadata
+    const claims = readModelSpec(model).spec?.accelerator?.claims
+    return findClaimRefusal(this.#options.client, { namespace, claims, signal })
   }
 
   /** Reads what the Router of the namespace says of the transport; undefined before the Router is there. */

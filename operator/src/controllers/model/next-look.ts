@@ -6,6 +6,7 @@ import {
   type PodState,
   statusOf,
 } from '../../pods/pod-state.ts'
+import { CLAIM_REASONS } from './claim-refusal.ts'
 import { canServe, currentPods } from './model-pods.ts'
 import type { ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
@@ -66,8 +67,10 @@ function toLoadingDelayMs({ pods }: ModelWorld): number | undefined {
 }
 
 /** Returns the time until an obstacle may be gone: no watch reports other people's objects, quotas and policies. */
-function toBlockedDelayMs({ outcomes }: ModelWorld): number | undefined {
-  const isBlocked = outcomes.some(({ result }) => result === 'nameConflict' || result === 'refused')
+function toBlockedDelayMs({ outcomes, refusal }: ModelWorld): number | undefined {
+  const isBlocked =
+    CLAIM_REASONS.has(refusal?.reason ?? '') ||
+    outcomes.some(({ result }) => result === 'nameConflict' || result === 'refused')
   return isBlocked ? BLOCKED_MS : undefined
 }
 

@@ -70,7 +70,8 @@ function idOf({ kind, metadata }: KubeObject): string {
 function checkManifest(caches: Caches, model: Stored<ModelObject>): CheckResult {
   const rival = createModelReader(caches).rivalOf(model)
   const settings = { allowsHostAccess: false }
-  return checkModel({ model, rival, settings, hasSecret: true }).refusal ?? ACCEPTED
+  const found = { hasSecret: true, claimRefusal: undefined }
+  return checkModel({ model, rival, settings, ...found }).refusal ?? ACCEPTED
 }
 
 /** Builds the fields that the server adds to what is written. */

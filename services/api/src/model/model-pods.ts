@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { cel, celPattern, listAtomic, oneOf, text, told } from '../schema/cel.ts'
+import { cel, celPattern, listAtomic, listMap, oneOf, text, told } from '../schema/cel.ts'
 import {
   annotations,
   countOrShare,
+  dnsLabel,
   labels,
   objectName,
   quantities,
@@ -43,8 +44,22 @@ export const Toleration = z.strictObject({
 /** The extended resource of a device if `accelerator.resourceName` is absent. */
 export const DEFAULT_DEVICE = 'nvidia.com/gpu'
 
-export const Accelerator = z
-  .strictObject({
+const DeviceClaim = oneOf(
+  z.strictObject({
+    name: dnsLabel('Name of the claim within the pod.'),
+    resourceClaimName: objectName(
+      'A ResourceClaim of the namespace, which all pods share.',
+    ).optional(),
+    resourceClaimTemplateName: objectName(
+      'A ResourceClaimTemplate of the namespace: each pod has a claim of its own.',
+    ).optional(),
+  }),
+  'resourceClaimName',
+  'resourceClaimTemplateName',
+)
+
+export const Accelerator = cel(
+  z.strictObject({
     resourceName: text({
       min: 1,
       max: 317,
@@ -55,13 +70,24 @@ export const Accelerator = z
       .optional()
       .describe(`The extended resource of a device. Default ${DEFAULT_DEVICE}.`),
     count: whole(1, 64, 'Devices of a pod. Default 1.').optional(),
+    claims: listMap(DeviceClaim, 'name', { min: 1, max: 8 })
+      .optional()
+      .describe(
+        'Claims of CUDA devices, in place of resourceName and count: dynamic resource allocation (resource.k8s.io/v1, Kubernetes 1.34 or newer).',
+      ),
     runtimeClassName: objectName('The runtime class of the pods.').optional(),
     nodeSelector: labels('Labels that a node needs.').optional(),
     tolerations: listAtomic(Toleration, { max: 16 })
       .optional()
       .describe('Taints that the pods tolerate.'),
-  })
-  .describe('Devices that a pod gets, and the nodes that have them.')
+  }),
+  {
+    rule: '!has(self.claims) || !(has(self.resourceName) || has(self.count))',
+    message:
+      'got claims beside resourceName or count, want one of them: with claims a pod asks for no other device',
+    field: 'claims',
+  },
+).describe('Devices that a pod gets, and the nodes that have them.')
 export type Accelerator = z.infer<typeof Accelerator>
 
 const celIsNone = (field: string): string =>

@@ -51,6 +51,16 @@ await t.test('no more devices of CUDA are used than were given', async (t) => {
   }
 })
 
+await t.test('all that there are may be given, as claims of a pod do', async (t) => {
+  const accelerator = { resourceName: 'nvidia.com/gpu', count: 'all' } as const
+  for (const count of [0, 3]) {
+    const devices = createDevices({ accelerator, askDriver: askDriver({ count }) })
+    const found = `accelerator nvidia.com/gpu=all, CUDA devices: ${count}`
+    t.same(await devices.cuda(), { count, found })
+    t.same(await devices.any(), { count, found })
+  }
+})
+
 await t.test('of other vendors’ devices their number is known, without a driver', async (t) => {
   const accelerator = { resourceName: 'amd.com/gpu', count: 2 }
   const devices = createDevices({ accelerator, askDriver: askDriver(NONE) })

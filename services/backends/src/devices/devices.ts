@@ -4,7 +4,8 @@ import { askCudaDriver, type CudaDriver } from './cuda-driver.ts'
 export interface GivenAccelerator {
   /** The extended resource: `nvidia.com/gpu`, `nvidia.com/mig-1g.5gb`. */
   readonly resourceName: string
-  readonly count: number
+  /** Number of devices; `all`: as many as CUDA's driver offers, those of the pod's claims say. */
+  readonly count: number | 'all'
 }
 
 /** Number of devices of one kind, and for errors a text that says how they were found. */
@@ -53,7 +54,8 @@ export function createDevices(o: DevicesOptions = {}): Devices {
   let asked: Promise<FoundDevices> | undefined
   const cuda = (): Promise<FoundDevices> => {
     asked ??= askDriver().then((driver) => {
-      const count = Math.min(driver.count, accelerator?.count ?? driver.count)
+      const { count: most = 'all' } = accelerator ?? {}
+      const count = most === 'all' ? driver.count : Math.min(driver.count, most)
       return { count, found: [...given, describe(driver)].join(', ') }
     })
     return asked
@@ -62,7 +64,9 @@ export function createDevices(o: DevicesOptions = {}): Devices {
     accelerator,
     cuda,
     any: () =>
-      accelerator === undefined || accelerator.resourceName.startsWith(NVIDIA)
+      accelerator === undefined ||
+      accelerator.count === 'all' ||
+      accelerator.resourceName.startsWith(NVIDIA)
         ? cuda()
         : Promise.resolve({ count: accelerator.count, found: given.join(', ') }),
   }

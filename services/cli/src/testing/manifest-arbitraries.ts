@@ -161,6 +161,13 @@ const MODEL_CHANGES: readonly Manifest[] = [
     { timeouts: { load: one, drain: one } },
   ]),
   ...badKeys.flatMap((map) => [{ accelerator: { nodeSelector: map } }]),
+  { accelerator: { claims: [{ name: 'a' }] } },
+  {
+    accelerator: {
+      claims: [{ name: 'a', resourceClaimName: 'a', resourceClaimTemplateName: 'b' }],
+    },
+  },
+  { accelerator: { claims: [{ name: 'a', resourceClaimName: 'a' }], count: 1 } },
   ...POD_TEMPLATES,
   ...SCALINGS.map((scaling) => ({ scaling })),
   { rollout: { maxSurge: 0 } },

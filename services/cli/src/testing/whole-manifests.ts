@@ -109,6 +109,14 @@ export const WHOLE: readonly Manifest[] = [
     resources: { requests: { 'nvidia.com/gpu': 1 }, limits: { 'nvidia.com/gpu': 1 } },
     accelerator: { resourceName: 'nvidia.com/gpu.shared', count: 1 },
   }),
+  modelManifest('claims', {
+    accelerator: {
+      claims: [
+        { name: 'gpu', resourceClaimTemplateName: 'one-gpu' },
+        { name: 'other', resourceClaimName: 'shared' },
+      ],
+    },
+  }),
   modelManifest('left', { versionPolicy: { all: {} }, scaling: { provider: 'None', replicas: 3 } }),
   ensembleManifest('whole', {
     modelName: 'E_1',

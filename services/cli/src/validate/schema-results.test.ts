@@ -50,7 +50,7 @@ interface Results {
 
 /** Problems that the API server lets in, because its rules do not see them: the operator tells them by the condition Accepted. */
 const TOLD =
-  /^spec\.(resources\.(requests|limits): got the key|resources: got devices|scaling\.behavior: got it with the provider|podTemplate\.spec: got null|maxInFlightBytes: got|steps\[\d+\]\.constants\..*: (got|value)|inputs\[\d+\]\.default: (got|value))/
+  /^spec\.(resources\.(requests|limits): got the key|resources: got devices|scaling\.behavior: got it with the provider|podTemplate\.spec: got null|maxInFlightBytes: got|steps\[\d+\]\.(constants|(onError|forEach\.onItemError)\.default)\..*: (got|value)|inputs\[\d+\]\.default: (got|value))/
 
 function findProblems(manifest: Manifest): readonly SchemaProblem[] {
   const { kind } = manifest

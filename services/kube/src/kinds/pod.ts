@@ -44,6 +44,8 @@ export type Probe = Wire<V1Probe>
 export interface ResourceRequirements {
   readonly requests?: Quantities
   readonly limits?: Quantities
+  /** Claims of the pod that the container uses. */
+  readonly claims?: readonly { readonly name: string }[]
 }
 
 export type Toleration = Wire<V1Toleration>

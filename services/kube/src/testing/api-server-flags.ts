@@ -30,6 +30,7 @@ export function apiServerFlags(
     '--allow-privileged=true',
     // Without controllers a namespace gets no service account, and pods without one would be refused.
     ...(hasControllers === true ? [] : ['--disable-admission-plugins=ServiceAccount']),
+    ...(o.serverFlags ?? []),
   ]
 }
 

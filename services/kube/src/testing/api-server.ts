@@ -9,6 +9,8 @@ export interface ApiUser {
 export interface ApiServerOptions {
   /** True to start kube-controller-manager and kube-scheduler too: garbage collection, Deployments' pods, rollouts. */
   readonly hasControllers?: boolean
+  /** More flags of kube-apiserver. */
+  readonly serverFlags?: readonly string[]
   /** More flags of kube-controller-manager. */
   readonly controllerFlags?: readonly string[]
   readonly users?: readonly ApiUser[]

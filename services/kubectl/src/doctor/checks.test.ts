@@ -5,7 +5,7 @@ import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
 import type { ModelObject } from '../resources.ts'
 import { checkKubernetes, OLDEST_KUBERNETES, toOperatorFinding } from './installation-checks.ts'
-import { checkMetrics, checkWatched } from './namespace-checks.ts'
+import { checkDevices, checkMetrics, checkWatched } from './namespace-checks.ts'
 
 const CHART = new URL('../../../../charts/tutti/Chart.yaml', import.meta.url)
 const CREATED = '2026-11-27T09:00:00Z'
@@ -81,6 +81,17 @@ await t.test('a namespace that no operator serves is found by what it has', (t) 
     neededBy: ['unseen'],
   })
   t.end()
+})
+
+await t.test('nodes need no devices for Models that claim theirs', async (t) => {
+  const reader = { list: () => Promise.resolve([]), refused: new Map() }
+  const claiming = model('claims', { spec: { accelerator: { claims: [{}] } } })
+  const found = (...models: readonly Stored<ModelObject>[]) =>
+    checkDevices(namespaceOf(...models), reader)
+  t.match(await found(claiming), [{ status: 'note', found: /nvidia\.com\/gpu/ }])
+  t.match(await found(claiming, model('gpu', { spec: { accelerator: {} } })), [
+    { status: 'missing', neededBy: ['gpu'] },
+  ])
 })
 
 await t.test('each source of metrics that an HPA reads is looked for', (t) => {

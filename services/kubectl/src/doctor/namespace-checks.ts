@@ -109,13 +109,14 @@ function routerMetricTypesOf({ spec }: RouterObject): readonly string[] {
 /** Checks that nodes offer the devices of Models with an `accelerator`. */
 export async function checkDevices(
   { models }: NamespaceResources,
-  reader: Reader,
+  reader: Pick<Reader, 'list' | 'refused'>,
 ): Promise<readonly ClusterFinding[]> {
   const check = 'devices'
   const needs = new Map<string, string[]>([[DEFAULT_DEVICE, []]])
   for (const model of models) {
     const { accelerator } = model.spec ?? {}
-    if (accelerator === undefined) continue
+    // Claims of devices are no resources of nodes; the Model's status says what is wrong with them.
+    if (accelerator === undefined || accelerator.claims !== undefined) continue
     const { resourceName = DEFAULT_DEVICE } = accelerator
     needs.set(resourceName, [...(needs.get(resourceName) ?? []), nameOf(model)])
   }

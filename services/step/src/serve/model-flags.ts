@@ -1,4 +1,4 @@
-import { Accelerator } from '@tutti/api'
+import { Accelerator, DEFAULT_DEVICE } from '@tutti/api'
 import {
   CustomMetrics,
   createDevices,
@@ -84,7 +84,7 @@ export const MODEL_FLAGS = {
   accelerator: {
     type: 'string',
     description:
-      'RESOURCE=COUNT, such as nvidia.com/gpu=1: the devices that this process may use. KIND_AUTO executes on them, and without the flag on the CPU.',
+      'RESOURCE=COUNT, such as nvidia.com/gpu=1: the devices that this process may use; nvidia.com/gpu=all for as many as there are. KIND_AUTO executes on them, and without the flag on the CPU.',
   },
   'max-queue-size': {
     type: 'int',
@@ -179,18 +179,26 @@ export function openRepository(
   })
 }
 
+/** All devices that CUDA's driver offers: what gives them, such as a pod's claims, has bounded them already. */
+const ALL_DEVICES = {
+  text: `${DEFAULT_DEVICE}=all`,
+  accelerator: { resourceName: DEFAULT_DEVICE, count: 'all' },
+} as const
+
 /**
- * Finds the devices of a process from `--accelerator=RESOURCE=COUNT` and its environment.
+ * Finds the devices of a process from `--accelerator=RESOURCE=COUNT`, or `nvidia.com/gpu=all`, and its environment.
  *
  * @param text - the flag's value.
  * @throws ServeError FLAG_INVALID that names the value.
  */
 export function openDevices(text: string | undefined, env?: Environment): Devices {
   if (text === undefined) return createDevices({ env })
+  if (text === ALL_DEVICES.text) return createDevices({ env, accelerator: ALL_DEVICES.accelerator })
   const [, resourceName = '', number = '1'] = /^([^=]*)(?:=(\d{1,4}))?$/.exec(text) ?? []
   const accelerator = { resourceName, count: Number(number) }
   if (Accelerator.safeParse(accelerator).success) return createDevices({ env, accelerator })
-  const want = 'want DOMAIN/NAME=COUNT, e.g. nvidia.com/gpu=1, with a count of 1 to 64'
+  const want =
+    'want DOMAIN/NAME=COUNT, e.g. nvidia.com/gpu=1, with a count of 1 to 64; or nvidia.com/gpu=all'
   throw flagRefusal('--accelerator', `got "${text}", ${want}`)
 }
 
