@@ -26,6 +26,7 @@ export function toStepPodSettings({
     imagePullPolicy: flags['step-image-pull-policy'],
     imagePullSecrets: flags['image-pull-secret'],
     hasAssignedUser: flags['namespace-assigns-user'],
+    proxies: toProxies(flags),
     podDefaults: readPodDefaults('step-defaults', flags),
     nats: toPodAccess(toNatsSettings(flags)),
     metricsConfig: flags['metrics-config'],
@@ -44,6 +45,15 @@ export function toStepPodSettings({
         namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
       })),
     },
+  }
+}
+
+function toProxies(flags: OperatorFlags): StepPodSettings['proxies'] {
+  const { 'http-proxy': http, 'https-proxy': https, 'no-proxy': none } = flags
+  return {
+    ...(http !== undefined && { HTTP_PROXY: http }),
+    ...(https !== undefined && { HTTPS_PROXY: https }),
+    ...(none !== undefined && { NO_PROXY: none }),
   }
 }
 

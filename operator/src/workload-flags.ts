@@ -87,6 +87,18 @@ export const WORKLOAD_FLAGS = {
     description:
       'Secret for pulling images, in the namespace of the pods. Repeat the flag for more.',
   },
+  'https-proxy': {
+    type: 'string',
+    description: 'HTTPS_PROXY of the containers that fetch models. Default: none.',
+  },
+  'http-proxy': {
+    type: 'string',
+    description: 'HTTP_PROXY of the containers that fetch models. Default: none.',
+  },
+  'no-proxy': {
+    type: 'string',
+    description: 'NO_PROXY of the containers that fetch models. Default: none.',
+  },
   'namespace-assigns-user': {
     type: 'bool',
     default: false,

@@ -98,7 +98,7 @@
 
 {{/* Of each group, its values that templates need. Those whose default is empty, and Kubernetes' own fields, may be null. */}}
 {{- define "tutti.neededValues" -}}
-"": [global, crds, scope, operator, serviceAccount, rbac, router, step, nats, networkPolicy, telemetry, metrics, tests]
+"": [global, crds, scope, operator, serviceAccount, rbac, router, step, proxy, nats, networkPolicy, telemetry, metrics, tests]
 global: [compatibility]
 global.compatibility: [openshift]
 global.compatibility.openshift: [adaptSecurityContext]
@@ -113,6 +113,7 @@ router: [replicas, image, allowImage, console, defaults]
 router.image: [repository, pullPolicy]
 step: [image, pythonImage, cudaImage, pythonCudaImage, allowHostAccess, defaults]
 step.image: [repository, pullPolicy]
+proxy: [none]
 nats: [enabled, replicas, subjectPrefix, credentialLifetimeSeconds, image, config, accounts, podDisruptionBudget, external]
 nats.image: [repository, tag, pullPolicy]
 nats.config: [maxPayload, maxPending, goMemoryLimit, maxConnections]

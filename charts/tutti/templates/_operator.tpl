@@ -41,6 +41,16 @@
 {{- $flags = append $flags (printf "--%s=%s" $flag (pick $defaults "resources" "podTemplate" | toJson)) -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.proxy -}}
+{{- range $flag, $proxy := dict "https-proxy" .https "http-proxy" .http -}}
+{{- if $proxy -}}
+{{- $flags = append $flags (printf "--%s=%s" $flag $proxy) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .none (or .https .http) -}}
+{{- $flags = append $flags (printf "--no-proxy=%s" .none) -}}
+{{- end -}}
+{{- end -}}
 {{- range .Values.imagePullSecrets -}}
 {{- $flags = append $flags (printf "--image-pull-secret=%s" .name) -}}
 {{- end -}}

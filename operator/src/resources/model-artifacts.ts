@@ -118,8 +118,11 @@ function buildFetch(o: {
   readonly args: readonly string[]
   readonly mounts: readonly VolumeMount[]
 }): Container {
+  const container = ourContainer(o.name, o.settings, { command: 'tutti-step', args: o.args })
+  const proxies = Object.entries(o.settings.proxies).map(([name, value]) => ({ name, value }))
   return {
-    ...ourContainer(o.name, o.settings, { command: 'tutti-step', args: o.args }),
+    ...container,
+    env: [...(container.env ?? []), ...proxies],
     volumeMounts: [...o.mounts, TMP_MOUNT],
     resources: resourcesOfFetch(o.spec, o.settings),
   }

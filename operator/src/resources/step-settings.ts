@@ -25,6 +25,8 @@ export interface PodSettings {
 /** The settings of all step pods in the operator's configuration. */
 export interface StepPodSettings extends StepImages, PodSettings {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+  /** Variables of proxies for the containers that fetch models, by name; empty: they have none. */
+  readonly proxies: Readonly<Record<string, string>>
   /** Additions of the installation to all pods of steps. */
   readonly podDefaults?: PodDefaults | undefined
   readonly nats: PodNatsSettings

@@ -8,6 +8,7 @@ export function stepSettings(o: Partial<StepPodSettings> = {}): StepPodSettings 
     imagePullPolicy: 'IfNotPresent',
     imagePullSecrets: [],
     hasAssignedUser: false,
+    proxies: {},
     nats: {
       servers: ['nats://tutti-nats:4222'],
       prefix: 'tutti',

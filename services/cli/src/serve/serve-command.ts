@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import {
   type Executable,
+  obeyProxies,
   type ProcessEnvironment,
   runExecutable,
   systemClock,
@@ -34,6 +35,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
     processFlags: (flags) => flags,
     check: checkServeFlags,
     start: async (given) => {
+      obeyProxies(environment.env)
       const settings = withTraceFlags(given.settings, given.flags)
       const { log, statusLine, signal } = given
       const flags = settleDeprecated(given.flags)

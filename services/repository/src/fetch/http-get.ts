@@ -1,5 +1,5 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
-import { Agent, request as httpsRequest } from 'node:https'
+import { request as httpsRequest } from 'node:https'
 import { getCACertificates } from 'node:tls'
 import { systemClock } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
@@ -21,17 +21,17 @@ const SLOWEST = 1024
 /** Characters. Above a page of keys of 1024 bytes each, percent-encoded. */
 const MAX_TEXT = 16 * 2 ** 20
 
-/** Sends the requests of one fetch. It follows no redirect and decodes nothing: digests are of the bytes as sent. */
+/** Sends the requests of one fetch, by Node's own agents, which know the proxies of the process. It follows no redirect and decodes nothing: digests are of the bytes as sent. */
 export class HttpClient {
   readonly #context: Pick<FetchContext, 'bounds' | 'signal'>
-  /** Absent: that of Node.js. */
-  readonly #secureAgent: Agent | undefined
+  /** Certificates to trust; absent: those of Node.js. */
+  readonly #authorities: readonly string[] | undefined
 
   constructor(o: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>) {
     const { ca } = o.credentials
     this.#context = o
     if (ca === undefined) return
-    this.#secureAgent = new Agent({ keepAlive: true, ca: [...getCACertificates(), ca] })
+    this.#authorities = [...getCACertificates(), ca]
   }
 
   /**
@@ -126,9 +126,10 @@ export class HttpClient {
     const { bounds, signal } = this.#context
     return new Promise((resolve, reject) => {
       const options = { method, headers: { ...headers, 'accept-encoding': 'identity' }, signal }
+      const ca = this.#authorities
       const request =
         url.protocol === 'https:'
-          ? httpsRequest(url, { ...options, agent: this.#secureAgent })
+          ? httpsRequest(url, { ...options, ...(ca && { ca: [...ca] }) })
           : httpRequest(url, options)
       request.setTimeout(bounds.stallMs, () => {
         request.destroy(new Error(`no byte came for ${bounds.stallMs} ms`))

@@ -3,6 +3,7 @@ import {
   createLogger,
   flagRefusal,
   type Logger,
+  obeyProxies,
   type ProcessEnvironment,
   parseFlags,
   readResultFormat,
@@ -85,6 +86,7 @@ export async function runFetch(
     }
     if (positionals[0] !== undefined)
       throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
+    obeyProxies(environment.env)
     const result = await fetchOrVerify(flags, environment)
     if (flags.format === 'json') environment.out(renderJson(result))
     else if (flags['print-digest']) environment.out(`${result.digest}\n`)

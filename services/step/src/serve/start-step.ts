@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Engine, Engines } from '@tutti/backends'
-import type { Clock, Running, StartOptions } from '@tutti/chassis'
+import { type Clock, obeyProxies, type Running, type StartOptions } from '@tutti/chassis'
 import {
   type OpenProbes,
   openRegions,
@@ -47,6 +47,7 @@ async function composeStep(
 ): Promise<ServedContent> {
   const { flags } = o
   const { log, opened, stopping, tracing } = shared
+  obeyProxies(shared.env)
   const { beyond, ...others } = readOtherModels(flags)
   const own = { replica: `step-${randomBytes(5).toString('hex')}`, host: hostname() }
   const member = new StepMember(shared, { flags, own, openEndpoint: o.openEndpoint })
