@@ -22,6 +22,7 @@ export type {
   TokenRequest,
   TokenSource,
 } from './remote/cloud-tokens.ts'
+export { awsPodIdentity } from './remote/pod-identity.ts'
 export { RepositoryMirror } from './remote/repository-mirror.ts'
 export type { RepositoryModel } from './repository-model.ts'
 export { isRemote, parseRepositoryUri } from './repository-uri.ts'

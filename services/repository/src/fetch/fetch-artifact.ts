@@ -22,7 +22,7 @@ import { parseSourceUri, type SourceUri, showUri } from './source-uri.ts'
 import { digestTree, type TreeDigest } from './tree-digest.ts'
 import { type FetchRecord, WorkFolder } from './work-folder.ts'
 
-export interface FetchRequest extends Pick<FetchContext, 'random'> {
+export interface FetchRequest extends Pick<FetchContext, 'random' | 'identity'> {
   readonly uri: string
   /** Path of the model's directory. The directory appears whole, and replaces that of an earlier fetch. */
   readonly to: string
@@ -137,7 +137,15 @@ function toBucket(
   { bucket, prefix }: Extract<SourceUri, { readonly kind: 's3' }>,
   context: FetchContext,
 ): Parameters<typeof fetchBucket>[0] {
-  const api = s3Api(bucket, context)
+  const { credentials, clock, identity } = context
+  const isKnown = identity === undefined || credentials.aws !== undefined
+  const api = isKnown
+    ? s3Api(bucket, context)
+    : s3Api(bucket, {
+        credentials: { ...(identity.region && { awsRegion: identity.region }), ...credentials },
+        clock,
+        keys: identity.keys(context),
+      })
   return { prefix, open: (attempt) => new Bucket(api, attempt) }
 }
 

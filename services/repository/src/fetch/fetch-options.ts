@@ -24,10 +24,21 @@ export const FETCH_BOUNDS: FetchBounds = {
   stallMs: 30_000,
 }
 
+/** The identity of a pod at AWS. */
+export interface PodIdentity {
+  readonly region: string | undefined
+  /** Gives a function that gives the keys of each request, which change. */
+  keys(
+    context: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>,
+  ): () => Promise<FetchCredentials['aws']>
+}
+
 /** The context that every part of a fetch works with. */
 export interface FetchContext {
   readonly bounds: FetchBounds
   readonly credentials: FetchCredentials
+  /** Identity for a bucket of S3 for which the credentials have no keys; absent: none. */
+  readonly identity?: PodIdentity | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
   /** Uniform in [0, 1); for the waits between attempts. */

@@ -16,6 +16,7 @@ import {
 } from '@tutti/chassis'
 import { type Reason, ServeError } from '@tutti/errors'
 import {
+  awsPodIdentity,
   type FetchBounds,
   fetchArtifact,
   readCredentials,
@@ -127,7 +128,8 @@ async function fetchOrVerify(
     if (to === undefined) throw flagRefusal('--to', "got none, want the model's folder")
     const secretDir = flags['secret-dir']
     const credentials = secretDir === undefined ? {} : await readCredentials(secretDir)
-    return await fetchTo({ uri, to, digest, credentials, bounds, log }, environment)
+    const identity = awsPodIdentity(environment.env)
+    return await fetchTo({ uri, to, digest, credentials, identity, bounds, log }, environment)
   }
   if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
     const problem = 'got --uri, --to or --secret-dir beside it, want none of them'
