@@ -29,6 +29,19 @@ export {
   tensorsOf,
 } from './graph.ts'
 export { fromModelConfig } from './import/from-model-config.ts'
+export { findParts } from './part/find-parts.ts'
+export { type FoldedPlan, foldPlan } from './part/fold-plan.ts'
+export {
+  definePart,
+  MAX_PART_TEXT,
+  PART_HOST,
+  type PartDefinition,
+  planPart,
+  readPartText,
+  readProgram,
+  toPartText,
+  toProgram,
+} from './part/part-definition.ts'
 export { constantData, constantOf } from './plan/constants.ts'
 export { orderEnsembles } from './plan/ensemble-order.ts'
 export type {
@@ -37,6 +50,7 @@ export type {
   PlanBuiltin,
   PlanForEach,
   PlanLoop,
+  PlanPart,
   PlanStep,
 } from './plan/ensemble-plan.ts'
 export { completeEnsembleConfig, planEnsemble } from './plan/plan-ensemble.ts'

@@ -61,7 +61,14 @@ export function typeBuiltins(o: {
   }
   const feedOne = (source: TensorSource): FeedingTensor => {
     if (source.kind === 'unknown') return {}
-    if (source.kind === 'input') return describe(config.input, source.name, config.max_batch_size)
+    if (source.kind === 'input') {
+      // The steps see the reshaped tensor; a model's own reshape is its own business.
+      const inputs = config.input.map((input) => ({
+        ...input,
+        dims: input.reshape?.shape ?? input.dims,
+      }))
+      return describe(inputs, source.name, config.max_batch_size)
+    }
     const step = graph.steps[source.step]
     const made = step && signatureOf(step, configOf(step))
     return made === undefined ? {} : describe(made.output, source.output, made.max_batch_size)
@@ -106,15 +113,15 @@ function tooLarge(size: number): BuiltinFault {
 
 /** Describes a tensor with its batch dimension, if it has one. */
 function describe(
-  tensors: readonly Pick<ModelInput, 'name' | 'data_type' | 'dims' | 'reshape'>[],
+  tensors: readonly Pick<ModelInput, 'name' | 'data_type' | 'dims'>[],
   name: string,
   maxBatchSize: number,
 ): FeedingTensor {
   const found = tensors.find((tensor) => tensor.name === name)
   if (found === undefined) return {}
-  const dims = found.reshape?.shape ?? found.dims
+  const { data_type: dataType, dims } = found
   return {
-    datatype: fromConfigDatatype(found.data_type),
+    datatype: fromConfigDatatype(dataType),
     dims: maxBatchSize > 0 ? [-1, ...dims] : dims,
   }
 }

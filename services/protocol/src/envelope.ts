@@ -30,8 +30,8 @@ export interface Envelope {
   readonly isDecoupled?: true
   readonly traceparent?: string
   readonly tracestate?: string
-  /** Text of the built-in that executes in place of the model; absent for the model itself. */
-  readonly builtin?: string
+  /** Text of what executes in place of the model: a built-in, or a part of a graph. Absent for the model itself. */
+  readonly program?: string
   readonly context: RequestContext
   /** Names of the outputs wanted; empty means all. */
   readonly requestedOutputs: readonly string[]

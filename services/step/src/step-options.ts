@@ -1,11 +1,14 @@
 import type { BeyondConfig, PinnedVersion } from '@tutti/api'
 import type { Devices, Engine, Engines, HostPolicies } from '@tutti/backends'
 import type { Clock, Logger } from '@tutti/chassis'
+import type { ModelConfig } from '@tutti/model-config'
 import type { ModelRepository } from '@tutti/repository'
 import type { ResponseCache } from '@tutti/response-cache'
 import type { ModelControl } from '@tutti/serving'
 import type { ServerMetrics } from '@tutti/telemetry'
+import type { FindExecutor, ModelTarget } from '@tutti/tensor'
 import type { RouterCalls } from '@tutti/transport'
+import type { PartExecutor } from './execution/scheduler-parts.ts'
 import type { RateLimiter } from './limiter/rate-limiter.ts'
 
 /**
@@ -15,6 +18,13 @@ import type { RateLimiter } from './limiter/rate-limiter.ts'
  * @returns the qualified name; `model` itself if it names no model, or several.
  */
 export type ResolveFrom = (caller: string, model: string) => string
+
+/** The models of a step, for what runs parts of graphs over them. */
+export interface PartModels {
+  readonly executor: FindExecutor
+  /** Finds the configuration of a revision. @throws ServeError MODEL_NOT_FOUND, MODEL_NOT_READY or REVISION_GONE. */
+  configOf(pin: ModelTarget): ModelConfig
+}
 
 /** Options of a step. Settings beyond the configurations name models without a namespace. */
 export interface StepOptions extends Partial<BeyondConfig> {
@@ -35,6 +45,8 @@ export interface StepOptions extends Partial<BeyondConfig> {
   readonly devices: Devices
   /** True to execute built-in steps of ensembles for all; else only those that read files of a model of this step. */
   readonly builtins?: boolean
+  /** Opens what runs parts of graphs over the models of the step; absent if each request is for one model. */
+  readonly openParts?: (models: PartModels) => PartExecutor
   /** Most requests that may wait for one model version whose config sets no `max_queue_size`. */
   readonly maxQueuedRequests: number
   /**

@@ -1,12 +1,14 @@
 import type { ServedModel, StepControl } from '@tutti/api'
-import { BUILTIN_HOST } from '@tutti/builtins'
+import { BUILTIN_HOST, BUILTIN_HOST_CONFIG } from '@tutti/builtins'
 import { limitLog, ofEachModel } from '@tutti/chassis'
+import type { ModelConfig } from '@tutti/model-config'
 import type { MetricFamily } from '@tutti/telemetry'
-import type { FindExecutor, StepRequest } from '@tutti/tensor'
+import type { FindExecutor, ModelTarget, StepRequest } from '@tutti/tensor'
 import { BuiltinSteps, SERVED_BUILTINS } from './builtin/builtin-steps.ts'
 import { delayFamily } from './delay-family.ts'
 import type { ScheduledRequest } from './execution/execution.ts'
 import { createFindExecutor } from './execution/scheduler.ts'
+import type { PartExecutor } from './execution/scheduler-parts.ts'
 import { type HostedVersion, type Serving, toServedModel } from './load/hosted-model.ts'
 import { ModelLoader } from './load/model-loader.ts'
 import { ModelTable } from './load/model-table.ts'
@@ -58,6 +60,7 @@ export class Step {
   readonly #events: StepEvents
   readonly #table: ModelTable
   readonly #builtins: BuiltinSteps
+  readonly #parts: PartExecutor | undefined
   readonly #listeners = new Set<() => void>()
   #isBusy = false
   #closed: Promise<void> | undefined
@@ -99,7 +102,13 @@ export class Step {
       events: this.#events,
     })
     metrics?.addFamilies(() => [loadFailures(this.models)])
-    this.executor = createFindExecutor(this.#table, replica, this.#builtins)
+    const builtins = this.#builtins
+    const parts = settings.openParts?.({
+      executor: createFindExecutor(this.#table, replica, { builtins, parts: undefined }),
+      configOf: (pin) => this.#configOf(pin),
+    })
+    this.#parts = parts
+    this.executor = createFindExecutor(this.#table, replica, { builtins, parts })
     this.control = {
       describe: async () => ({ replica, models: this.served() }),
       statistics: async (model, version) =>
@@ -112,6 +121,16 @@ export class Step {
         return (await serving?.loaded.isReady?.()) ?? serving !== undefined
       },
     }
+  }
+
+  /** True if requests for parts of graphs are taken. */
+  get runsParts(): boolean {
+    return this.#parts !== undefined
+  }
+
+  #configOf(pin: ModelTarget): ModelConfig {
+    if (pin.model === BUILTIN_HOST && this.#builtins.areOffered) return BUILTIN_HOST_CONFIG
+    return this.#table.findPinned(pin).scheduler.context.config
   }
 
   /** Lists the models by name, as `describe` returns them. */
@@ -149,6 +168,8 @@ export class Step {
   /** Stops taking new requests, and resolves when all accepted ones are answered. */
   async drain(): Promise<void> {
     this.#events.draining(this.#inFlight)
+    // Their steps are requests to the models.
+    if (this.#parts !== undefined) await this.#parts.drain()
     const models = this.#table.servings.map(({ scheduler }) => scheduler.drain())
     await Promise.all([...models, this.#builtins.drain()])
     this.#events.drained()

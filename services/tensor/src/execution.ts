@@ -1,4 +1,5 @@
 import type { Reason, ServeError } from '@tutti/errors'
+import type { StepCount } from './step-counts.ts'
 import type { NamedTensor, Parameters } from './tensor.ts'
 
 /** The data that travel unchanged from the client's request to every step that works on it (triton-semantics 1.7). */
@@ -52,8 +53,8 @@ export interface InferRequest extends Lent {
   readonly inputs: readonly NamedTensor[]
   /** Names of the outputs wanted; empty means all. */
   readonly requestedOutputs: readonly string[]
-  /** Text of the built-in step that executes in place of the model's own code, beside its files; absent for the model itself. */
-  readonly builtin?: string
+  /** Text of what executes in place of the model's own code: a built-in step, or a part of a graph. Absent for the model itself. */
+  readonly program?: string
 }
 
 /** A request that was checked against its model's configuration, as a scheduler and an engine get it. */
@@ -69,6 +70,36 @@ export interface StepTimes {
   readonly computeInferNs: number
   readonly computeOutputNs: number
   readonly transferNs: number
+  /** Report on the steps within, where a part of a graph was executed. */
+  readonly part?: PartReport
+}
+
+/** Report on one step of a part: its caller sees the answer of the part alone. */
+export interface StepReport {
+  readonly step: string
+  /** Name of what the step runs. */
+  readonly model: string
+  /** Calls that were answered, or failed after they executed. Of very many the first ones. */
+  readonly calls: readonly {
+    readonly queueNs: number
+    readonly computeNs: number
+    /** From the call to its answer. */
+    readonly elapsedNs: number
+    readonly isAnswer: boolean
+  }[]
+  /** Calls beyond these. */
+  readonly more: number
+  /** Calls that failed, but for those that were cancelled. */
+  readonly failures: number
+  /** Counts of the things done around the calls. */
+  readonly counts: Readonly<Partial<Record<StepCount, number>>>
+}
+
+/** Report on a part of a graph, which ran as one request. */
+export interface PartReport {
+  /** Outputs that its answer lacks although no step was skipped for them. */
+  readonly withheld: readonly string[]
+  readonly steps: readonly StepReport[]
 }
 
 /** The times of a request that executed nothing. */

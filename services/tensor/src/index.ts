@@ -16,9 +16,11 @@ export {
   type InferRequest,
   type Lent,
   NO_TIMES,
+  type PartReport,
   type RequestContext,
   type RequestOrigin,
   type ResponseSink,
+  type StepReport,
   type StepRequest,
   type StepResponse,
   type StepTimes,
@@ -37,8 +39,8 @@ export type {
   RequestEnd,
   RequestObserver,
   RequestWatch,
-  StepCount,
 } from './request-observer.ts'
+export { STEP_COUNTS, type StepCount } from './step-counts.ts'
 export {
   type ConfigDatatype,
   DATATYPE_BY_NAME,

@@ -1,6 +1,8 @@
 import type { ServeError } from '@tutti/errors'
 import type { Executed, InferRequest, StepResponse, StepTimes, TraceContext } from './execution.ts'
 
+import type { StepCount } from './step-counts.ts'
+
 /** A model version whose request is observed. */
 export interface ObservedModel {
   readonly name: string
@@ -15,21 +17,6 @@ export interface ObservedModel {
   /** Items or iteration of a step around it within which it runs, e.g. `[12]`, or `[12][3]`; absent for none. */
   readonly within?: string
 }
-
-/** A thing that is done around the executions of a step of an ensemble. */
-export type StepCount =
-  | 'skipped'
-  | 'timedOut'
-  | 'retried'
-  | 'retryRefused'
-  | 'hedged'
-  | 'hedgeWon'
-  | 'fellBack'
-  | 'defaulted'
-  | 'items'
-  | 'itemCalls'
-  | 'failedItems'
-  | 'iterations'
 
 /** How a request of a client came in. */
 export interface ObservedClient {

@@ -29,6 +29,7 @@ export {
   type AnnouncedLoad,
   type Replica,
   type ReplicaAddress,
+  ReplicaPlaces,
   revisionKey,
   type ServedRevision,
 } from './replica-places.ts'

@@ -63,11 +63,26 @@ export class ReplicaPlaces {
    */
   acquire(revision: ServedRevision, o: AcquireOptions = {}): Replica | undefined {
     const members = this.byRevision.get(revisionKey(revision))
-    const best = members && this.#leastBusy(members, o)
+    return members && this.#take(members, o)
+  }
+
+  #take(members: readonly Replica[], o: AcquireOptions): Replica | undefined {
+    const best = this.#leastBusy(members, o)
     if (best === undefined) return undefined
     best.inFlight += 1
     best.workUs += o.workUs ?? 0
     return best
+  }
+
+  /**
+   * Takes a place, as `acquire` does, at a replica that serves several revisions.
+   *
+   * @param keys - of the revisions.
+   */
+  acquireCommon(keys: readonly string[], o: AcquireOptions = {}): Replica | undefined {
+    const [first = [], ...others] = keys.map((key) => this.byRevision.get(key) ?? [])
+    const common = first.filter((replica) => others.every((members) => members.includes(replica)))
+    return common.length === 0 ? undefined : this.#take(common, o)
   }
 
   #leastBusy(members: readonly Replica[], { workUs = 1, avoid }: AcquireOptions) {

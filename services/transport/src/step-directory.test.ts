@@ -1,4 +1,5 @@
 import t from 'tap'
+import { revisionKey } from './replica-places.ts'
 import { StepDirectory } from './step-directory.ts'
 
 const m1 = { model: 'm', version: 1, revision: 'aaa' }
@@ -13,6 +14,21 @@ await t.test('only replicas of exactly the revision are chosen', async (t) => {
   t.equal(directory.places.acquire({ ...m1, version: 2 }), undefined)
   t.ok(directory.isServed(m1))
   t.notOk(directory.isServed({ ...m1, revision: 'ccc' }))
+})
+
+await t.test('a replica for several revisions serves all of them', async (t) => {
+  const directory = new StepDirectory()
+  const other = { model: 'n', version: 1, revision: 'ccc' }
+  const keys = [m1, other].map(revisionKey)
+  directory.announce({ replica: 'a' }, [m1])
+  directory.announce({ replica: 'b' }, [other])
+  t.equal(directory.places.acquireCommon(keys), undefined)
+  directory.announce({ replica: 'c' }, [m1, other])
+  directory.announce({ replica: 'd' }, [other, m1])
+  const taken = [1, 2, 3, 4].map(() => directory.places.acquireCommon(keys, { workUs: 5 }))
+  t.same(new Set(taken.map((one) => one?.address.replica)), new Set(['c', 'd']))
+  t.same([taken[0]?.inFlight, taken[0]?.workUs], [2, 10])
+  t.equal(directory.places.acquireCommon([]), undefined)
 })
 
 await t.test('what may not be used is not asked for, however it is announced', async (t) => {

@@ -1,4 +1,4 @@
-import type { ModelConfig } from '@tutti/model-config'
+import type { DataType, ModelConfig } from '@tutti/model-config'
 import type { Parameters, Shape, TensorValue } from '@tutti/tensor'
 import type { CallRules } from '../call-rules.ts'
 import type { StepCondition } from '../conditions.ts'
@@ -36,6 +36,8 @@ interface PlanStepOutput {
   readonly name: string
   /** Index into `EnsemblePlan.tensors`. */
   readonly tensor: number
+  /** Whether the first dimension is the batch; absent if that is so for all outputs of the step or for none, as its model says. */
+  readonly isBatched?: boolean
 }
 
 export interface PlanStepInput {
@@ -45,6 +47,8 @@ export interface PlanStepInput {
   /** Shape that the model declares, without a batch dimension. */
   readonly dims: Shape
   readonly optional: boolean
+  /** True if the shape stays as it was made, with or without a batch dimension. */
+  readonly isAsMade?: true
 }
 
 /** An input of a step's model with the same value in every request. */
@@ -98,8 +102,18 @@ export interface PlanStep {
   /** Indexes of the steps that must end before this step begins, if they run. Each comes once, and none of them is decoupled. */
   readonly dependsOn: readonly number[]
   readonly call: CallRules
+  /** The steps that it stands for; absent for a step of the graph. */
+  readonly part?: PlanPart
   /** Label of all inputs of the step, which tells the iterations in which the step runs. */
   readonly label: number
+}
+
+/** Steps of a plan that run as one call. */
+export interface PlanPart {
+  /** The plan with the steps. */
+  readonly whole: EnsemblePlan
+  /** Indexes of the steps in it, ascending. */
+  readonly steps: readonly number[]
 }
 
 /**
@@ -110,6 +124,11 @@ export interface PlanTensor {
   readonly name: string
   /** Index of the step that makes the tensor; undefined for an ensemble input. */
   readonly step: number | undefined
+  /** Datatype and shape that the ensemble declares, or the model that makes the tensor: with a leading -1 if there is a batch. */
+  readonly dataType: DataType
+  readonly dims: Shape
+  /** True if the first dimension is the batch. */
+  readonly isBatched: boolean
   /**
    * Label of the tensor: 0 for one value per request, 1 + the index of a decoupled step for one value per response of that
    * step.
@@ -130,6 +149,8 @@ export interface PlanEnsembleTensor {
   readonly reshape: Shape | undefined
   /** Whether a request, or a response, may lack it. */
   readonly optional: boolean
+  /** Whether the first dimension is the batch, where that goes by the tensor; absent if it goes by the ensemble. */
+  readonly isBatched?: boolean
 }
 
 /** The part of a plan that a set of requested outputs needs. A run reads it at every event. */

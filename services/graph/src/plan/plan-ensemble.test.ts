@@ -281,10 +281,11 @@ await t.test('a plan says who makes and who reads each tensor', async (t) => {
     { index: 1, name: 'M#1', model: 'M', version: -1, decoupled: false },
   ])
   t.same(steps[1]?.inputs, [{ name: 'a', tensors: [1], dims: [4], optional: false }])
+  const typed = { dataType: 'TYPE_FP32', dims: [-1, 4], isBatched: true, label: 0 }
   t.same(tensors, [
-    { name: 'x', step: undefined, label: 0 },
-    { name: 'mid', step: 0, label: 0 },
-    { name: 'y', step: 1, label: 0 },
+    { name: 'x', step: undefined, ...typed },
+    { name: 'mid', step: 0, ...typed },
+    { name: 'y', step: 1, ...typed },
   ])
   t.match(inputs, [{ name: 'x', tensors: [0], dims: [4], optional: false }])
   t.match(outputs, [{ name: 'y', tensors: [2], dims: [4], optional: false }])

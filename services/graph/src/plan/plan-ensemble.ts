@@ -50,6 +50,7 @@ import { checkDependencies } from './step-dependencies.ts'
  *
  * @param o.config - inputs, outputs and batch size of the ensemble; its `ensemble_scheduling` is not read.
  * @param o.lookup - finds a model; undefined for a name that is in no repository.
+ * @param o.isPart - the graph is a part of one that was checked. What is absent there is not known here.
  * @throws ServeError ENSEMBLE_INVALID or ENSEMBLE_DEPENDENCY, with Triton's text where Triton has the rule.
  * @see triton-semantics 1.1 to 1.3
  */
@@ -57,12 +58,13 @@ export function planEnsemble(o: {
   readonly config: ModelConfig
   readonly graph: Graph
   readonly lookup: LookupModel
+  readonly isPart?: true
 }): EnsemblePlan {
-  const { config, graph } = o
+  const { config, graph, isPart = false } = o
   validateGraph(config, graph)
   const models = resolveComposingModels(config, graph, o.lookup)
-  const { modelOf, configOf, definitions } = checkSteps(config, graph, models)
-  const table = new TensorTable(config, graph)
+  const { modelOf, configOf, definitions } = checkSteps({ config, graph, isPart }, models)
+  const table = new TensorTable(config, graph, configOf)
   const constants = new ConstantTable()
   const drafts = graph.steps.map((step, index) => ({
     ...draftStep(step, index, { config, configOf, modelOf, table, constants }),
@@ -121,7 +123,14 @@ function planOutputs(
  * @returns the models by step: as they are, and as the graph sees them; the types of all tensors.
  * @throws ServeError ENSEMBLE_INVALID
  */
-function checkSteps(config: ModelConfig, graph: Graph, models: ComposingModels) {
+function checkSteps(
+  {
+    config,
+    graph,
+    isPart,
+  }: { readonly config: ModelConfig; readonly graph: Graph; readonly isPart: boolean },
+  models: ComposingModels,
+) {
   const { configOf: modelOf, faultsOf } = typeBuiltins({ config, graph, modelOf: models.configOf })
   for (const step of graph.steps) {
     const [wrong] = faultsOf(step)
@@ -136,6 +145,7 @@ function checkSteps(config: ModelConfig, graph: Graph, models: ComposingModels) 
   if (fault !== undefined) {
     throw invalid(config, tensorText(config, fault), { model: fault.model.name })
   }
+  if (isPart) return { modelOf, configOf, definitions }
   const optionalOutputsOf = (step: GraphStep) => models.optionalOutputsOf(step)
   const checked = { config, graph, configOf, modelOf, definitions, optionalOutputsOf }
   const [beyond] = [...findConditionFaults(checked), ...findRepeatFaults(checked)]
@@ -156,16 +166,35 @@ class TensorTable {
   /** Indexes by output; one map per step. */
   readonly #made: readonly ReadonlyMap<string, number>[]
 
-  constructor({ input }: ModelConfig, { steps }: Graph) {
-    for (const name of new Set(input.map((one) => one.name))) {
-      this.#inputs.set(name, this.all.push({ name, step: undefined }) - 1)
+  constructor(config: ModelConfig, { steps }: Graph, configOf: ConfigOfStep) {
+    for (const input of config.input) {
+      const { name, reshape, dims } = input
+      if (this.#inputs.has(name)) continue
+      // The steps see the reshaped tensor.
+      const seen = { ...input, dims: reshape?.shape ?? dims }
+      this.#inputs.set(name, this.#add(config, seen, { name, step: undefined }))
     }
-    this.#made = steps.map(
-      ({ outputs }, step) =>
-        new Map(
-          outputs.map(({ name, tensor }) => [name, this.all.push({ name: tensor, step }) - 1]),
-        ),
-    )
+    this.#made = steps.map((graphStep, step) => {
+      const model = configOf(graphStep)
+      assert(model !== undefined, `model ${graphStep.model} was not looked up`)
+      return new Map(
+        graphStep.outputs.map(({ name, tensor }) => {
+          const declared = model.output.find((output) => output.name === name)
+          assert(declared !== undefined, `model ${model.name} has no output ${name}`)
+          return [name, this.#add(model, declared, { name: tensor, step })]
+        }),
+      )
+    })
+  }
+
+  #add(
+    { max_batch_size }: ModelConfig,
+    { data_type: dataType, dims }: Pick<ModelOutput, 'data_type' | 'dims'>,
+    tensor: Pick<PlanTensor, 'name' | 'step'>,
+  ): number {
+    const isBatched = max_batch_size > 0
+    const whole = { ...tensor, dataType, dims: isBatched ? [-1, ...dims] : dims, isBatched }
+    return this.all.push(whole) - 1
   }
 
   indexOf(source: TensorSource): number {

@@ -28,6 +28,8 @@ export type RunEvent =
       /** Tensors by the name of the model's output. From now on the run owns them. */
       readonly outputs: TensorTable
       readonly parameters: Parameters
+      /** Outputs of a part that are absent although no step was skipped for them. */
+      readonly withheld?: readonly string[]
     }
   | {
       readonly type: 'StepFailed'
@@ -53,6 +55,8 @@ export type RunAction =
       readonly requestedOutputs: readonly string[]
       /** Tensors that the step's condition reads, by the names that they have there. One that is absent is left out. */
       readonly controls: readonly NamedEntry[]
+      /** Inputs of a part that are left out because steps were skipped. */
+      readonly skipped?: readonly string[]
     }
   /** Tells that a step does not run, because an input that it needs is absent. Nothing is to be done. */
   | { readonly type: 'SkipStep'; readonly step: number; readonly absentInput: string }
@@ -67,6 +71,8 @@ export type RunAction =
       /** Outputs of the ensemble. The run releases them by later actions. */
       readonly outputs: readonly NamedEntry[]
       readonly parameters: Parameters
+      /** Outputs that are absent although no step was skipped for them: models withheld them. */
+      readonly withheld: readonly string[]
     }
   | { readonly type: 'Fail'; readonly error: ServeError }
 
@@ -82,8 +88,9 @@ export interface EnsembleRun {
    * Starts the run; may be called only once.
    *
    * @param inputs - of a request that was checked against the plan's config.
+   * @param skipped - for the plan of a part: inputs that are absent because steps of the whole were skipped.
    */
-  start(inputs: TensorTable): readonly RunAction[]
+  start(inputs: TensorTable, skipped?: readonly string[]): readonly RunAction[]
   on(event: RunEvent): readonly RunAction[]
   /**
    * Tells whether a decoupled step has given many responses that the steps after it have not finished. Then it should wait

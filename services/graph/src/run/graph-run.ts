@@ -13,6 +13,7 @@ import {
   newExecution,
   newIteration,
   release,
+  skippedInputs,
   toResponse,
   useTensor,
 } from './iteration.ts'
@@ -69,11 +70,11 @@ class GraphRun implements EnsembleRun {
     this.#request = this.#stream?.open(0) ?? newIteration(graph)
   }
 
-  start(inputs: TensorTable): readonly RunAction[] {
+  start(inputs: TensorTable, skipped: readonly string[] = []): readonly RunAction[] {
     if (this.#hasStarted) throw bug('an ensemble run starts once')
     this.#hasStarted = true
     if (this.#hasEnded) this.#release(inputs)
-    else this.#enter(inputs)
+    else this.#enter(inputs, skipped)
     return this.#take()
   }
 
@@ -95,7 +96,7 @@ class GraphRun implements EnsembleRun {
     return actions
   }
 
-  #enter(inputs: TensorTable): void {
+  #enter(inputs: TensorTable, skipped: readonly string[]): void {
     const { inputs: declared, maxBatchSize } = this.#plan
     const isBatched = maxBatchSize > 0
     for (const input of declared) {
@@ -106,7 +107,9 @@ class GraphRun implements EnsembleRun {
         entry = { ...entry, shape: applyReshape(entry.shape, isBatched, dims, reshape) }
       }
       const uses = this.#graph.uses[tensor] ?? 0
-      const held = { entry, isSkipped: false, isBatched, context: undefined, uses }
+      const own = input.isBatched ?? isBatched
+      const isSkipped = skipped.includes(name)
+      const held = { entry, isSkipped, isBatched: own, context: undefined, uses }
       this.#put(this.#request, tensor, held)
     }
     this.#fire(this.#request)
@@ -138,22 +141,26 @@ class GraphRun implements EnsembleRun {
       return this.#executionFailed(execution, ServeError.from(error))
     }
     execution.responses += 1
-    if (hasOutputs) this.#store(execution, event.outputs, context)
+    if (hasOutputs) this.#store(execution, event, context)
     if (event.final) this.#finish(execution)
     this.#answer()
   }
 
-  #store(execution: StepExecution, tensors: TensorTable, context: RequestContext): void {
+  #store(
+    execution: StepExecution,
+    { outputs: tensors, withheld }: Pick<Responded, 'outputs' | 'withheld'>,
+    context: RequestContext,
+  ): void {
     const { step } = execution
     let { iteration } = execution
     if (step.decoupled) iteration = this.#stream?.open(step.index + 1, iteration) ?? iteration
     let stored = 0
-    for (const { name, tensor } of step.outputs) {
+    for (const { name, tensor, isBatched = step.isBatched } of step.outputs) {
       const entry = tensors.get(name) ?? null
       if (entry !== null) stored += 1
       const uses = this.#graph.uses[tensor] ?? 0
-      const isSkipped = entry === null && step.optionalOutputs.has(name)
-      this.#put(iteration, tensor, { entry, isSkipped, isBatched: step.isBatched, context, uses })
+      const isSkipped = entry === null && isOfSkipped(step, name, withheld)
+      this.#put(iteration, tensor, { entry, isSkipped, isBatched, context, uses })
     }
     if (stored < tensors.size) this.#release(tensors, step.outputNames)
     this.#fire(iteration)
@@ -191,7 +198,7 @@ class GraphRun implements EnsembleRun {
     const begun = newExecution(step, iteration, { request: this.#context, constants })
     const execution = ++this.#invoked
     this.#executions.set(execution, begun)
-    const { index, outputNames: requestedOutputs, parameters } = step
+    const { index, parameters } = step
     const { context, inputs } = begun
     this.#actions.push({
       type: 'InvokeStep',
@@ -199,9 +206,17 @@ class GraphRun implements EnsembleRun {
       execution,
       context: parameters === undefined ? context : withParameters(context, parameters),
       inputs,
-      requestedOutputs,
+      requestedOutputs: this.#requestedOf(step),
       controls: controlsOf(step, iteration),
+      ...(step.part && { skipped: skippedInputs(step, iteration) }),
     })
+  }
+
+  /** The outputs of a part that nobody needs are not asked for: they may need steps that nothing else needs. */
+  #requestedOf({ part, outputs, outputNames }: PlanStep): readonly string[] {
+    if (part === undefined) return outputNames
+    const needed = outputs.filter(({ tensor }) => (this.#graph.uses[tensor] ?? 0) > 0)
+    return needed.map(({ name }) => name)
   }
 
   #pass(step: PlanStep, iteration: Iteration, absent: string): void {
@@ -319,6 +334,15 @@ class GraphRun implements EnsembleRun {
       if (kept?.includes(name) !== true) this.#actions.push({ type: 'ReleaseTensor', ref })
     }
   }
+}
+
+/** Tells whether an output that is absent is so because steps were skipped. */
+function isOfSkipped(
+  { optionalOutputs }: PlanStep,
+  name: string,
+  withheld: Responded['withheld'],
+): boolean {
+  return optionalOutputs.has(name) && withheld?.includes(name) !== true
 }
 
 function withParameters(context: RequestContext, parameters: Parameters): RequestContext {

@@ -3,6 +3,7 @@ import {
   EMPTY_CONTEXT,
   type Parameters,
   type RequestContext,
+  type Shape,
   type TensorValue,
 } from '@tutti/tensor'
 import { constantOf, constantRef } from '../plan/constants.ts'
@@ -63,6 +64,17 @@ export function absentInput({ inputs }: PlanStep, iteration: Iteration): string 
   )?.name
 }
 
+const NOTHING: readonly string[] = []
+
+/** Lists the inputs that are absent because steps were skipped. */
+export function skippedInputs({ inputs }: PlanStep, iteration: Iteration): readonly string[] {
+  const absent = inputs.filter(({ tensors }) => {
+    const held = firstPresent(iteration, tensors)
+    return held?.entry === null && held.isSkipped
+  })
+  return absent.map(({ name }) => name)
+}
+
 /** Makes the response of a complete iteration from the requested outputs. Outputs that a step withheld are left out. */
 export function toResponse(o: {
   readonly request: RequestContext
@@ -70,23 +82,43 @@ export function toResponse(o: {
   readonly isBatched: boolean
   /** Iteration of the response; undefined gives an empty response. */
   readonly iteration: Iteration | undefined
-}): { readonly outputs: readonly NamedEntry[]; readonly parameters: Parameters } {
+}): Pick<Extract<RunAction, { type: 'Emit' }>, 'outputs' | 'parameters' | 'withheld'> {
   const { isBatched, iteration } = o
   const outputs: NamedEntry[] = []
+  let withheld = NOTHING
   let made: RequestContext | undefined
-  for (const { name, tensors, dims, reshape } of o.outputs) {
+  for (const output of o.outputs) {
+    const { name, tensors } = output
     const held = iteration && firstPresent(iteration, tensors)
     const entry = held?.entry ?? null
-    if (held === undefined || entry === null) continue
-    let { shape } = entry
-    if (held.isBatched !== isBatched)
-      shape = convertBatch(shape, { dims: reshape ?? dims, isBatched })
-    if (reshape !== undefined) shape = applyReshape(shape, isBatched, reshape, dims)
+    if (held === undefined || entry === null) {
+      if (held?.isSkipped !== true) withheld = [...withheld, name]
+      continue
+    }
+    const shape = shapeOfOutput(
+      output,
+      { shape: entry.shape, isBatched: held.isBatched },
+      isBatched,
+    )
     outputs.push({ ...entry, name, shape })
     // Triton puts no parameters on account of an output without bytes.
     if (made === undefined && !shape.includes(0)) made = held.context
   }
-  return { outputs, parameters: responseParameters(o.request, made) }
+  return { outputs, parameters: responseParameters(o.request, made), withheld }
+}
+
+/** Converts the shape of a tensor to that of the output which it becomes. */
+function shapeOfOutput(
+  { dims, reshape, isBatched: ownBatch }: PlanEnsembleTensor,
+  made: { readonly shape: Shape; readonly isBatched: boolean },
+  isBatched: boolean,
+): Shape {
+  // The outputs of a part stay as they were made.
+  const isAsMade = ownBatch !== undefined || made.isBatched === isBatched
+  const shape = isAsMade
+    ? made.shape
+    : convertBatch(made.shape, { dims: reshape ?? dims, isBatched })
+  return reshape === undefined ? shape : applyReshape(shape, isBatched, reshape, dims)
 }
 
 /** @see triton-semantics 1.7 and 9.5 */
@@ -115,7 +147,7 @@ export function newExecution(
   const inputs: NamedEntry[] = []
   let context: RequestContext | undefined
   for (const input of step.inputs) {
-    const { name, dims } = input
+    const { name, dims, isAsMade = false } = input
     const held = firstPresent(iteration, input.tensors)
     // Where steps disagree about the sequence, the first input that a step made decides.
     context ??= held?.context
@@ -123,7 +155,7 @@ export function newExecution(
     if (held === undefined || entry === null) continue
     const { ref, datatype } = entry
     let { shape } = entry
-    if (held.isBatched !== isBatched) shape = convertBatch(shape, { dims, isBatched })
+    if (!isAsMade && held.isBatched !== isBatched) shape = convertBatch(shape, { dims, isBatched })
     inputs.push({ name, ref, datatype, shape })
   }
   addConstants(inputs, step, constants)

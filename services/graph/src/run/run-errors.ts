@@ -1,6 +1,6 @@
 import { ENGINES } from '@tutti/engines'
 import { ServeError } from '@tutti/errors'
-import type { EnsemblePlan, PlanEnsembleTensor, PlanStep } from '../plan/ensemble-plan.ts'
+import type { EnsemblePlan, PlanEnsembleTensor, PlanPart, PlanStep } from '../plan/ensemble-plan.ts'
 import type { RunAction } from './ensemble-run.ts'
 import { release } from './iteration.ts'
 import type { Iteration, StepExecution } from './run-state.ts'
@@ -19,6 +19,10 @@ export function endOf(
   error: ServeError,
   execution?: StepExecution,
 ): ServeError {
+  // An error from within has its place already; the transport knows of no ensemble.
+  if (execution?.step.part !== undefined && error.details.ensemble !== undefined) {
+    return nameMakerOutside(execution.step.part, error)
+  }
   const place = execution && {
     step: execution.step.name,
     model: nameOf(execution.step),
@@ -35,13 +39,25 @@ function nameStep(
   error: ServeError,
   { step }: StepExecution,
 ): ServeError {
-  // An ensemble within has said it.
-  if (error.details.step !== undefined) return error
+  // An ensemble within has said it; the transport says it in details alone.
+  if (error.details.ensemble !== undefined) return error
   // Models say what those of Triton say. The text of a replica that was lost does not say what it ran.
   const isModelText = step.builtin === undefined && error.reason !== 'STEP_LOST'
-  const isTold = isModelText || error.message.startsWith(`step '${step.name}`)
+  const isTold =
+    isModelText ||
+    error.reason === 'CONDITION_FAILED' ||
+    error.message.startsWith(`step '${step.name}`)
   const own = isTold ? error : error.withPrefix(`step '${step.name}': `)
   return nameMaker({ tensors, steps }, own, step)
+}
+
+/** Names the step that made what a step of a part refuses, where that one is not of the part: there nothing is known of it. */
+function nameMakerOutside({ whole, steps }: PlanPart, error: ServeError): ServeError {
+  const refusing = whole.steps.find(({ name }) => name === error.details.step)
+  const refused = refusing?.inputs.find(({ name }) => name === error.details.field)
+  const maker = whole.tensors[refused?.tensors[0] ?? -1]?.step
+  const isOutside = maker !== undefined && !steps.includes(maker)
+  return refusing !== undefined && isOutside ? nameMaker(whole, error, refusing) : error
 }
 
 function nameMaker(
@@ -79,7 +95,13 @@ export function absentOutput(
   { tensors, steps }: Pick<EnsemblePlan, 'tensors' | 'steps'>,
   { name, tensors: sources }: Pick<PlanEnsembleTensor, 'name' | 'tensors'>,
 ): ServeError {
-  const makers = sources.flatMap((tensor) => steps[tensors[tensor]?.step ?? -1]?.name ?? [])
+  const makers = sources.flatMap((tensor) => {
+    const maker = steps[tensors[tensor]?.step ?? -1]
+    // Tensors have the same index in the plan with the steps of a part.
+    const { whole } = maker?.part ?? {}
+    const within = whole?.steps[whole.tensors[tensor]?.step ?? -1]
+    return (within ?? maker)?.name ?? []
+  })
   const named = [...new Set(makers)].map((maker) => `'${maker}'`).join(', ')
   const text = `output '${name}': the steps that make it (${named}) were skipped, want it in every response unless it is optional`
   return new ServeError('OUTPUT_ABSENT', text, { details: { field: name } })

@@ -15,10 +15,12 @@ import {
 import {
   readContext,
   readParameters,
+  readPartReport,
   readTensors,
   readTimes,
   writeContext,
   writeParameters,
+  writePartReport,
   writeTensors,
   writeTimes,
 } from './value-codec.ts'
@@ -187,8 +189,8 @@ const HAS_CALLERS = 8
 const IS_DECOUPLED = 16
 const HAS_RESPONSE_BYTES = 32
 const HAS_DONE = 64
-const HAS_BUILTIN = 128
-const OFFER_FLAGS = 2 * HAS_BUILTIN - 1
+const HAS_PROGRAM = 128
+const OFFER_FLAGS = 2 * HAS_PROGRAM - 1
 
 /** Returns the flags of an offer's prefix, which name the optional fields that it carries. */
 function offerFlags({ envelope, responseBytes, done }: OfferBody): number {
@@ -200,7 +202,7 @@ function offerFlags({ envelope, responseBytes, done }: OfferBody): number {
     (envelope.isDecoupled === undefined ? 0 : IS_DECOUPLED) |
     (responseBytes === undefined ? 0 : HAS_RESPONSE_BYTES) |
     (done === undefined ? 0 : HAS_DONE) |
-    (envelope.builtin === undefined ? 0 : HAS_BUILTIN)
+    (envelope.program === undefined ? 0 : HAS_PROGRAM)
   )
 }
 
@@ -221,7 +223,7 @@ function writeOffer(offer: OfferBody): void {
   if (envelope.traceparent !== undefined) writer.text(envelope.traceparent)
   if (envelope.tracestate !== undefined) writer.text(envelope.tracestate)
   if (envelope.callers !== undefined) writer.list(envelope.callers, CALLERS_LIMIT, writeName)
-  if (envelope.builtin !== undefined) writer.text(envelope.builtin)
+  if (envelope.program !== undefined) writer.text(envelope.program)
   writeContext(writer, envelope.context)
   writer.list(envelope.requestedOutputs, MESSAGE_BOUNDS.outputs, writeName)
   writeTensors(writer, envelope.inputs, parts)
@@ -263,7 +265,7 @@ function readOptional(
   flags: number,
 ): Pick<
   Envelope,
-  'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled' | 'builtin'
+  'remainingMs' | 'traceparent' | 'tracestate' | 'callers' | 'isDecoupled' | 'program'
 > {
   return {
     ...((flags & HAS_REMAINING) !== 0 && {
@@ -275,7 +277,7 @@ function readOptional(
       callers: reader.list('envelope.callers', CALLERS_LIMIT, readName),
     }),
     ...((flags & IS_DECOUPLED) !== 0 && { isDecoupled: true as const }),
-    ...((flags & HAS_BUILTIN) !== 0 && { builtin: reader.text('envelope.builtin') }),
+    ...((flags & HAS_PROGRAM) !== 0 && { program: reader.text('envelope.program') }),
   }
 }
 
@@ -285,14 +287,16 @@ type ResponseBody = Omit<Extract<Message, { type: 'response' }>, 'from' | 'call'
 const IS_FINAL = 1
 const HAS_ERROR = 2
 const HAS_TIMES = 4
-const RESPONSE_FLAGS = IS_FINAL | HAS_ERROR | HAS_TIMES
+const HAS_PART = 8
+const RESPONSE_FLAGS = IS_FINAL | HAS_ERROR | HAS_TIMES | HAS_PART
 
 /** Returns the flags of a response's prefix. */
 function responseFlags(response: ResponseBody): number {
   return (
     (response.final ? IS_FINAL : 0) |
     (response.error === undefined ? 0 : HAS_ERROR) |
-    (response.times === undefined ? 0 : HAS_TIMES)
+    (response.times === undefined ? 0 : HAS_TIMES) |
+    (response.times?.part === undefined ? 0 : HAS_PART)
   )
 }
 
@@ -304,15 +308,23 @@ function writeResponse(response: ResponseBody): void {
   writer.integer(response.index)
   if (error !== undefined) writeError(writer, error)
   if (times !== undefined) writeTimes(writer, times)
+  if (times?.part !== undefined) writePartReport(writer, times.part)
   writeParameters(writer, response.parameters)
   writeTensors(writer, outputs, response.parts)
+}
+
+function readAllTimes(reader: MemberMessageReader, flags: number): ResponseBody['times'] {
+  const times = (flags & HAS_TIMES) === 0 ? undefined : readTimes(reader)
+  if ((flags & HAS_PART) === 0) return times
+  if (times === undefined) throw malformedField('part', 'without times')
+  return { ...times, part: readPartReport(reader) }
 }
 
 function readResponse(reader: MemberMessageReader, flags: number): ResponseBody {
   const final = (flags & IS_FINAL) !== 0
   const index = reader.integer('index')
   const error = (flags & HAS_ERROR) === 0 ? undefined : readError(reader)
-  const times = (flags & HAS_TIMES) === 0 ? undefined : readTimes(reader)
+  const times = readAllTimes(reader, flags)
   const parameters = readParameters(reader)
   const { headers: outputs, parts } = readTensors(reader, 'outputs')
   if (error !== undefined && !final)

@@ -1,5 +1,5 @@
 import type { StatusCode } from '@tutti/errors'
-import type { Datatype, Parameters, Shape } from '@tutti/tensor'
+import type { Datatype, Parameters, PartReport, Shape } from '@tutti/tensor'
 import type { Envelope } from '../envelope.ts'
 
 /*
@@ -37,6 +37,8 @@ export interface WireTimes {
   readonly computeInputNs: number
   readonly computeInferNs: number
   readonly computeOutputNs: number
+  /** Report on the steps within; absent but for a part of a graph. */
+  readonly part?: PartReport
 }
 
 export interface OutputHeader {

@@ -6,8 +6,11 @@ import {
   isDatatype,
   type Parameter,
   type Parameters,
+  type PartReport,
   type RequestContext,
   type Shape,
+  STEP_COUNTS,
+  type StepReport,
 } from '@tutti/tensor'
 import { MESSAGE_BOUNDS } from '../message-bounds.ts'
 import { malformedField } from './malformed-field.ts'
@@ -25,6 +28,8 @@ const BYTES_LENGTH_SIZE = 4
 const PART_KINDS = ['inline', 'transfer', 'unasked'] as const
 const PARAMETER_KINDS = ['bool', 'int64', 'string', 'double', 'uint64'] as const
 const CORRELATION_KINDS = ['number', 'text'] as const
+/** Calls of one step that are told one by one. */
+const CALLS_BOUND = 4096
 const SEQUENCE_START = 1
 const SEQUENCE_END = 2
 
@@ -127,6 +132,62 @@ export function readTimes(reader: MemberMessageReader): WireTimes {
     computeInputNs: reader.finite('times.computeInputNs', 0),
     computeInferNs: reader.finite('times.computeInferNs', 0),
     computeOutputNs: reader.finite('times.computeOutputNs', 0),
+  }
+}
+
+export function writePartReport(
+  writer: MemberMessageWriter,
+  { withheld, steps }: PartReport,
+): void {
+  writer.list(withheld, MESSAGE_BOUNDS.outputs, (_, name) => writer.text(name))
+  writer.list(steps, MESSAGE_BOUNDS.inputs, writeStepReport)
+}
+
+function writeStepReport(
+  writer: MemberMessageWriter,
+  { step, model, calls, more, failures, counts }: StepReport,
+): void {
+  writer.text(step)
+  writer.text(model)
+  writer.list(calls, CALLS_BOUND, (_, { queueNs, computeNs, elapsedNs, isAnswer }) => {
+    for (const ns of [queueNs, computeNs, elapsedNs]) writer.finite(ns, 0)
+    writer.integer(isAnswer ? 1 : 0)
+  })
+  writer.integer(more)
+  writer.integer(failures)
+  const counted = STEP_COUNTS.filter((what) => (counts[what] ?? 0) > 0)
+  writer.list(counted, STEP_COUNTS.length, (_, what) => {
+    writer.integer(STEP_COUNTS.indexOf(what))
+    writer.integer(counts[what] ?? 0)
+  })
+}
+
+export function readPartReport(reader: MemberMessageReader): PartReport {
+  return {
+    withheld: reader.list('part.withheld', MESSAGE_BOUNDS.outputs, () => reader.text('name')),
+    steps: reader.list('part.steps', MESSAGE_BOUNDS.inputs, readStepReport),
+  }
+}
+
+function readStepReport(reader: MemberMessageReader): StepReport {
+  return {
+    step: reader.text('step'),
+    model: reader.text('model'),
+    calls: reader.list('calls', CALLS_BOUND, () => ({
+      queueNs: reader.finite('queueNs', 0),
+      computeNs: reader.finite('computeNs', 0),
+      elapsedNs: reader.finite('elapsedNs', 0),
+      isAnswer: reader.integer('isAnswer') !== 0,
+    })),
+    more: reader.integer('more'),
+    failures: reader.integer('failures'),
+    counts: Object.fromEntries(
+      reader.list('counts', STEP_COUNTS.length, () => {
+        // A newer member may count what this one does not know.
+        const what = STEP_COUNTS[reader.integer('what')] ?? 'unknown'
+        return [what, reader.integer('count')] as const
+      }),
+    ),
   }
 }
 

@@ -11,19 +11,29 @@ import type { StepCall } from './step-call.ts'
 import { withSlots } from './step-slots.ts'
 import { withTimeout } from './timed-call.ts'
 
+/** Calls of what is a graph itself. */
+interface GraphCalls {
+  readonly nested: StepCall
+  readonly part: StepCall
+}
+
 const COMPOSED = new WeakMap<EnsemblePlan, readonly StepCall[]>()
 
 /**
  * Returns the calls of an ensemble's steps, which all its requests share: they hold the counts of the bounds.
  *
- * @param callEnsemble - calls a step that is an ensemble itself.
+ * @param calls - of steps that are ensembles themselves, and of those that are parts of the graph.
  */
-export function stepCallsOf(plan: EnsemblePlan, callEnsemble: StepCall): readonly StepCall[] {
+export function stepCallsOf(plan: EnsemblePlan, calls: GraphCalls): readonly StepCall[] {
   const known = COMPOSED.get(plan)
   if (known !== undefined) return known
-  const calls = plan.steps.map((step) => composeStep(plan, step, callEnsemble))
-  COMPOSED.set(plan, calls)
-  return calls
+  const composed = plan.steps.map((step) =>
+    step.part === undefined
+      ? composeStep(plan, step, calls.nested)
+      : withSlots(plan.graph.maxInFlightPerStep, calls.part),
+  )
+  COMPOSED.set(plan, composed)
+  return composed
 }
 
 /** Composes all that is around the call of one step, the outermost last. */

@@ -69,7 +69,7 @@ class FallbackCall implements ResponseSink {
     let fallback: ModelCall
     try {
       // The fallback of a built-in is a model.
-      const { builtin: _, ...request } = call.request
+      const { program: _, ...request } = call.request
       const other = lookupStep(target.catalog, this.#fallback)
       fallback = { ...call, request, target: other, isFallback: true }
     } catch (thrown) {

@@ -105,7 +105,7 @@ class LoopedCall {
         context: request.context,
         inputs,
         requestedOutputs: this.#asked,
-        ...(request.builtin !== undefined && { builtin: request.builtin }),
+        ...(request.program !== undefined && { program: request.program }),
         ...(lent.length > 0 && lendOn(lent)),
       },
       context: { ...contextWithin(context, target, part), signal },

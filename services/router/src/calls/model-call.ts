@@ -10,19 +10,25 @@ import type {
   StepTimes,
 } from '@tutti/tensor'
 import { UNWEIGHED } from '@tutti/transport'
-import type { ResolvedEntry } from '../catalog/catalog.ts'
-import { outputError } from './call-errors.ts'
+import type { ResolvedEntry, ResolvedPart } from '../catalog/catalog.ts'
+import { checkOutputs } from './call-errors.ts'
 import { addStepCallTimes, startCallSpan } from './call-spans.ts'
 import { acquireMoved, awaitReplica } from './missing-replica.ts'
-import type { ChosenReplica, Pin } from './pin.ts'
+import type { ChosenPart, ChosenReplica, Pin } from './pin.ts'
 import type { RequestCallContext, RequestDependencies } from './request-dependencies.ts'
 
 /** The request of a client or of a model for which calls are made. */
 export interface RequestOwner {
   readonly key: string
-  readonly pins: Pick<RevisionPins, 'choose' | 'ended' | 'pinOf'>
+  readonly pins: Pick<RevisionPins, 'choose' | 'ended' | 'pinOf'> & Partial<PartPins>
   /** The models that called one another up to it, the outermost first; undefined for a client's request. */
   readonly callers: readonly string[] | undefined
+}
+
+/** Chooses replicas for parts; absent where each step has a replica of its own, or all have the same. */
+export interface PartPins {
+  choosePart: RevisionPins['choosePart']
+  partEnded: RevisionPins['partEnded']
 }
 
 /** The call of one model version, for a request to it or for a step of an ensemble. */
@@ -39,6 +45,8 @@ export interface ModelCall {
   readonly controls?: readonly NamedTensor[]
   readonly owner: RequestOwner
   readonly context: RequestCallContext
+  /** Inputs of a part that are left out because steps were skipped; absent for none. */
+  readonly skipped?: readonly string[]
   /** Attempts at this call, this one included. Default 1. */
   readonly tries?: number
   /** True for the attempt of a hedge. */
@@ -108,7 +116,7 @@ class Attempt implements ResponseSink {
 
   send(response: StepResponse): void {
     if (this.#hasEnded) return
-    const problem = this.#checkOutputs(response)
+    const problem = checkOutputs(this.#call, response)
     if (problem !== undefined) return this.fail(problem, 'maybe')
     this.#observe(response.times, true)
     if (this.#chosen?.work.size)
@@ -133,21 +141,6 @@ class Attempt implements ResponseSink {
 
   ready(): Promise<void> | undefined {
     return this.#hasEnded ? undefined : this.#sink.ready?.()
-  }
-
-  /**
-   * Checks the outputs of a response. The step has checked its engine's outputs, so a wrong one is a fault of the step or of the
-   * transport.
-   */
-  #checkOutputs({ outputs }: StepResponse): ServeError | undefined {
-    const { target, request } = this.#call
-    const wanted = request.requestedOutputs.length > 0 ? request.requestedOutputs : target.outputs
-    for (const [i, { name }] of outputs.entries()) {
-      const isTwice = outputs.findIndex((other) => other.name === name) < i
-      if (isTwice) return outputError(target, name, undefined)
-      if (!wanted.includes(name)) return outputError(target, name, wanted)
-    }
-    return undefined
   }
 
   #observe(times: StepTimes | undefined, isAnswer: boolean): void {
@@ -210,9 +203,40 @@ export class RevisionPins {
     replica.inFlight -= 1
     replica.workUs -= work.us
     if (executed === 'no') pin.uses -= 1
-    if (!hasFailed) return
+    if (hasFailed) this.#toAvoid(replica)
+  }
+
+  #toAvoid({ address }: ChosenReplica['replica']): void {
     this.#avoid ??= new Set()
-    this.#avoid.add(replica.address.replica)
+    this.#avoid.add(address.replica)
+  }
+
+  /**
+   * Takes a place at a replica that has all revisions of a part; `partEnded` follows.
+   *
+   * @returns undefined if there is none, or the request has moved to another revision of a model.
+   */
+  choosePart(
+    { directory }: Pick<RequestDependencies, 'directory'>,
+    { text, models, keys }: ResolvedPart,
+    { inputs }: InferRequest,
+  ): ChosenPart | undefined {
+    const pins = models.map((model) => this.pinOf(model))
+    if (pins.some(({ key }, i) => key !== models[i]?.pinnedKey)) return undefined
+    const { places } = directory
+    const work = places.work.expect(text, inputs)
+    const replica = places.acquireCommon(keys, { avoid: this.#avoid, workUs: work.us })
+    if (replica === undefined) return undefined
+    for (const pin of pins) pin.uses += 1
+    return { pins, replica, work, pin: { key: text } }
+  }
+
+  /** Ends the call of a part, as `ended` an attempt. */
+  partEnded({ pins, replica, work }: ChosenPart, executed: Executed, hasFailed: boolean): void {
+    replica.inFlight -= 1
+    replica.workUs -= work.us
+    if (executed === 'no') for (const pin of pins) pin.uses -= 1
+    if (hasFailed) this.#toAvoid(replica)
   }
 
   /** Finds the pin that the next attempt would use. */

@@ -18,3 +18,13 @@ export interface ChosenReplica {
   readonly replica: Replica
   readonly work: Work
 }
+
+/** A replica at which a part of a graph has a place. */
+export interface ChosenPart {
+  /** Those of its models. */
+  readonly pins: readonly Pin[]
+  readonly replica: Replica
+  readonly work: Work
+  /** Key by which the times of the part are remembered. */
+  readonly pin: { readonly key: string }
+}

@@ -10,10 +10,11 @@ const MAX_PAIRS = 20_000
 
 type Totals = { -readonly [K in keyof ReplicaTotals]: ReplicaTotals[K] }
 /** A place at a replica. */
-interface Place {
+export interface Place {
   readonly replica: { readonly address: { readonly replica: string } }
 }
-type Called = Pick<ReplicaTotals, 'ensemble' | 'step'> & {
+/** A call of a step. */
+export type Called = Pick<ReplicaTotals, 'ensemble' | 'step'> & {
   readonly target: { readonly entry: { readonly name: string } }
 }
 
@@ -53,7 +54,7 @@ export class ReplicaCounts {
    * Counts a failed attempt, whether it is tried again or not. An attempt whose caller has left, or whose hedge has won, says
    * nothing about the replica.
    */
-  failed(call: Called, replica: string | undefined, { code }: ServeError): void {
+  failed(call: Called, replica: string | undefined, { code }: Pick<ServeError, 'code'>): void {
     if (replica === undefined || code === 'CANCELLED') return
     const totals = this.#of(call, replica)
     if (totals !== undefined) totals.failures += 1

@@ -67,7 +67,7 @@ export interface RequestDependencies {
   readonly inFlight: Map<string, number>
   readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
   /** Routes of the sequences' requests. */
-  readonly sequences: SequenceRoutes
+  readonly sequences: Pick<SequenceRoutes, 'begin'>
   /** Lists the revisions that are served under a model version now, the best first. */
   readonly liveRevisions: (model: string, version: number) => readonly LiveRevision[]
   readonly replicas: ReplicaCalls
@@ -81,9 +81,9 @@ export interface RequestDependencies {
   readonly clock: Clock
   /** Draws a number from 0 up to, but not including, 1. */
   readonly random: () => number
-  readonly metrics: ServerMetrics
+  readonly metrics: Pick<ServerMetrics, 'observeStep' | 'countStep'>
   /** The counts of calls by replica, while a page looks. */
-  readonly replicaCounts: ReplicaCounts
+  readonly replicaCounts: Pick<ReplicaCounts, 'isCounting' | 'answered' | 'failed'>
   /** Absent without a response cache. */
   readonly cache?: AnswerFromCache
   /** Absent if spans lead nowhere. */

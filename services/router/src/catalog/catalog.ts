@@ -85,6 +85,16 @@ export type CatalogEntries = Map<string, CatalogModel | CatalogEnsemble>
 
 export const EMPTY_CATALOG: Catalog = { models: new Map() }
 
+/** A part of an ensemble's graph, under one catalog. */
+export interface ResolvedPart {
+  /** Text that its requests carry. */
+  readonly text: string
+  /** The models that its steps and their fallbacks run, each once. */
+  readonly models: readonly ResolvedEntry[]
+  /** Keys of all that a replica needs to run it. */
+  readonly keys: readonly string[]
+}
+
 /** A READY version of a catalog entry, as requests use it. */
 export interface ResolvedEntry {
   readonly catalog: Catalog
@@ -100,6 +110,8 @@ export interface ResolvedEntry {
   readonly outputs: readonly string[]
   /** Plan of an ensemble; undefined for a model of the steps. */
   readonly plan: EnsemblePlan | undefined
+  /** Set for a part of an ensemble's graph, whose own plan `plan` is. */
+  readonly part?: ResolvedPart
   /** Entries that the steps of an ensemble use, from the same catalog; found by its first request. */
   steps?: readonly ResolvedEntry[]
 }

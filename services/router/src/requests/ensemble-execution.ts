@@ -24,11 +24,26 @@ import { observedStep } from '../calls/observe-step.ts'
 import type { RequestDependencies } from '../calls/request-dependencies.ts'
 import type { StepCall } from '../calls/step-call.ts'
 import { type ResolvedEntry, resolveSteps } from '../catalog/catalog.ts'
+import { withPart } from '../parts/part-call.ts'
+import { placeParts } from '../parts/place-parts.ts'
 import { openTimeout, overloaded, StepGates } from './ensemble-limits.ts'
 import { RunTensors } from './run-tensors.ts'
 
+/**
+ * Executes a part of an ensemble's graph, step by step. Its inputs were checked with the request to the ensemble. Never throws.
+ *
+ * @param call.request - asks for outputs by name.
+ */
+export function executePart(o: RequestDependencies, call: EnsembleCall, sink: ResponseSink): void {
+  try {
+    new EnsembleExecution(o, call, call.request.requestedOutputs, sink).start()
+  } catch (error) {
+    sink.fail(ServeError.from(error), 'no')
+  }
+}
+
 /** A request to an ensemble: a client's, or that of a step of another ensemble. */
-export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context'>
+export type EnsembleCall = Pick<ModelCall, 'target' | 'request' | 'owner' | 'context' | 'skipped'>
 
 type Invoke = Extract<RunAction, { type: 'InvokeStep' }>
 type Emit = Extract<RunAction, { type: 'Emit' }>
@@ -57,6 +72,35 @@ export function executeEnsemble(
   } catch (error) {
     sink.fail(ServeError.from(error), 'no')
   }
+}
+
+/** Finds what the steps of a request run, those of one replica together. */
+function placeSteps(
+  { directory }: Pick<RequestDependencies, 'directory'>,
+  { target, context }: EnsembleCall,
+  plan: EnsemblePlan,
+): ReturnType<typeof placeParts> {
+  const whole = { plan, steps: target.steps ?? resolveSteps(target, plan) }
+  // Who observes each step sees it called by itself.
+  const isWhole = target.part !== undefined || context.observer !== undefined
+  return isWhole ? whole : placeParts(directory.places, target, whole)
+}
+
+/** Counts a request to an ensemble. @throws ServeError OVERLOADED */
+function takePlace(inFlight: RequestDependencies['inFlight'], plan: EnsemblePlan): void {
+  const { name, graph } = plan
+  const count = inFlight.get(name) ?? 0
+  const most = graph.maxInFlightRequests ?? Number.POSITIVE_INFINITY
+  if (count >= most) throw overloaded(plan, count)
+  inFlight.set(name, count + 1)
+}
+
+/** Calls a part of an ensemble. */
+const callPart: StepCall = withPart(executePart)
+
+/** Returns the text of a step's condition. */
+function conditionOf({ graph }: EnsemblePlan, step: string): string {
+  return graph.steps.find(({ name }) => name === step)?.when ?? ''
 }
 
 /** Executes a request to an ensemble that is a step of another one. */
@@ -106,21 +150,18 @@ class EnsembleExecution {
     const { plan } = target
     if (plan === undefined) throw bug(`ensemble ${target.entry.name} is READY without a plan`)
     this.#dependencies = o
-    this.#plan = plan
     this.#call = call
     this.#sink = sink
-    this.#steps = target.steps ?? resolveSteps(target, plan)
-    this.#run = createEnsembleRun(plan, { context: request.context, requestedOutputs })
-    this.#stepCalls = stepCallsOf(plan, executeNested)
+    const placed = placeSteps(o, call, plan)
+    this.#plan = placed.plan
+    this.#steps = placed.steps
+    this.#run = createEnsembleRun(placed.plan, { context: request.context, requestedOutputs })
+    this.#stepCalls = stepCallsOf(placed.plan, { nested: executeNested, part: callPart })
     const { memory } = context
-    this.#tensors = new RunTensors(plan, o, memory)
-    const { name, graph } = plan
-    const { maxInFlightRequests, timeoutMs } = graph
-    const count = o.inFlight.get(name) ?? 0
-    if (maxInFlightRequests !== undefined && count >= maxInFlightRequests) {
-      throw overloaded(plan, count)
-    }
-    o.inFlight.set(name, count + 1)
+    this.#tensors = new RunTensors(placed.plan, o, memory)
+    const { graph } = plan
+    const { timeoutMs } = graph
+    if (target.part === undefined) takePlace(o.inFlight, plan)
     this.#timeout = timeoutMs === undefined ? undefined : openTimeout(timeoutMs, context, o.clock)
     this.#context = this.#timeout?.context ?? context
     this.#stepScope = openCallScope({ clock: o.clock })
@@ -140,9 +181,10 @@ class EnsembleExecution {
       return this.#sink.fail(ServeError.from(signal.reason), 'no')
     }
     signal.addEventListener('abort', this.#onAbort, { once: true })
-    const { inputs, retain } = this.#call.request
+    const { request, skipped } = this.#call
+    const { inputs, retain } = request
     this.#isApplying = true
-    this.#applyAll(this.#run.start(this.#tensors.hold(inputs, retain, true)))
+    this.#applyAll(this.#run.start(this.#tensors.hold(inputs, retain, true), skipped))
     this.#drainEvents()
   }
 
@@ -179,7 +221,7 @@ class EnsembleExecution {
   }
 
   #invoke(action: Invoke): void {
-    const { step, execution, context, inputs, requestedOutputs } = action
+    const { step, execution, context, inputs, requestedOutputs, skipped } = action
     if (!this.#isWanted(action)) return
     const target = this.#steps[step]
     if (target === undefined) throw bug(`ensemble ${this.#plan.name} has no step ${step}`)
@@ -201,10 +243,11 @@ class EnsembleExecution {
         inputs: tensors,
         requestedOutputs,
         ...this.#tensors.lend(inputs),
-        ...(builtin && { builtin: builtin.text }),
+        ...(builtin && { program: builtin.text }),
       },
       ensemble: this.#call.target.entry.name,
       step: planned?.name ?? '',
+      ...(skipped && { skipped }),
       ...(isRepeated && { controls: this.#tensors.read(action.controls) }),
       owner,
       context: this.#stepContext,
@@ -226,7 +269,7 @@ class EnsembleExecution {
     try {
       const tensors = this.#tensors.read(controls)
       if (holds(when, { step: name, tensors, parameters: context.parameters })) return true
-      this.#skipped(step, this.#plan.graph.steps[step]?.when ?? '')
+      this.#skipped(step, conditionOf(this.#plan, name))
       this.#dispatch({ type: 'StepSkipped', execution })
     } catch (error) {
       this.#dispatch({ type: 'StepFailed', execution, error: ServeError.from(error) })
@@ -272,7 +315,9 @@ class EnsembleExecution {
       const error = ServeError.from(thrown)
       return this.#dispatch({ type: 'StepFailed', execution, error, isRunning: !final })
     }
-    this.#dispatch({ type: 'StepResponded', execution, index, final, outputs, parameters })
+    const withheld = response.times?.part?.withheld
+    const event = { type: 'StepResponded', execution, index, final, outputs, parameters } as const
+    this.#dispatch(withheld === undefined ? event : { ...event, withheld })
   }
 
   #failed(execution: number, error: ServeError, times: StepTimes | undefined): void {
@@ -296,11 +341,14 @@ class EnsembleExecution {
     this.#stepScope.cancel(signal.aborted ? ServeError.from(signal.reason) : ended)
   }
 
-  #emit({ index, final, outputs, parameters }: Emit): void {
+  #emit({ index, final, outputs, parameters, withheld }: Emit): void {
     const response = { index, final, outputs: this.#tensors.give(outputs), parameters }
     const lent = this.#tensors.lend(outputs)
     if (final) this.#end()
-    this.#sink.send(final ? { ...response, times: this.#times, ...lent } : { ...response, ...lent })
+    if (!final) return this.#sink.send({ ...response, ...lent })
+    const isPart = this.#call.target.part !== undefined
+    const times = isPart ? { ...this.#times, part: { withheld, steps: [] } } : this.#times
+    this.#sink.send({ ...response, times, ...lent })
   }
 
   #addTimes(times: StepTimes | undefined): void {
@@ -315,6 +363,7 @@ class EnsembleExecution {
     this.#context.signal.removeEventListener('abort', this.#onAbort)
     this.#timeout?.close()
     this.#tensors.endCount()
+    if (this.#call.target.part !== undefined) return
     const { inFlight } = this.#dependencies
     const left = (inFlight.get(this.#plan.name) ?? 0) - 1
     if (left > 0) inFlight.set(this.#plan.name, left)

@@ -53,6 +53,21 @@ await t.test('drawn graphs give what the interpreter computes', async (t) => {
   t.ok((ends.get('undecided') ?? 0) < requests / 8, 'few are undecided')
 })
 
+await t.test('drawn graphs give the same where replicas run parts of them', async (t) => {
+  const firstSeed = testSeed() * 1000
+  const problems: string[] = []
+  let parts = 0
+  for (let i = 0; i < GRAPHS; i += 1) {
+    const result = await executeGraph(drawGraph(firstSeed + i, { endsLate: false }), {
+      runsParts: true,
+    })
+    problems.push(...result.problems)
+    parts += result.parts
+  }
+  t.same(problems.slice(0, 5), [], `${problems.length} problems`)
+  t.ok(parts > GRAPHS, `${parts} parts`)
+})
+
 await t.test('where memory ends, everything is released', async (t) => {
   const firstSeed = testSeed() * 1000
   const problems: string[] = []

@@ -5,6 +5,7 @@ import type {
   StepControl,
   StepDescription,
 } from '@tutti/api'
+import { PART_HOST } from '@tutti/graph'
 import type { StepDirectory } from '@tutti/transport'
 import type { Acceptance } from '../accepted/acceptance.ts'
 import { type DescribedStep, filterReady } from '../catalog/merge-replicas.ts'
@@ -38,6 +39,8 @@ export class StepMembers {
     this.#acceptance = acceptance
     if (acceptance === undefined) return
     directory.restrict((replica, revision) => {
+      // A part is asked for with its models, which have to be accepted themselves.
+      if (revision.model === PART_HOST.model) return true
       const models = this.#described(replica)
       const model = models.find(({ name }) => name === revision.model)
       const version = model?.versions.find((one) => isReadyAs(one, revision))

@@ -48,7 +48,12 @@ function send(
 ): RecordingSink {
   const { target = HOST, input = FLOATS, signal = new AbortController().signal } = o
   const sink = new RecordingSink()
-  const request = { context: requestContext(), inputs: [input], requestedOutputs: [], builtin }
+  const request = {
+    context: requestContext(),
+    inputs: [input],
+    requestedOutputs: [],
+    program: builtin,
+  }
   step.executor(target).execute(request, sink, { signal })
   return sink
 }

@@ -65,6 +65,14 @@ export interface BuiltinExecutor {
   ): void
 }
 
+/** Executes requests for parts of graphs over the models of the process. */
+export interface PartExecutor {
+  /** @param text - of the part. */
+  execute(text: string, request: InferRequest, sink: ResponseSink, o: ExecuteOptions): void
+  /** Takes no new requests, and resolves when all that it has are answered. */
+  drain(): Promise<void>
+}
+
 /** A table that knows the model versions of the process. */
 export interface VersionTable<T> {
   /** Finds what serves a pinned version. @throws ServeError if nothing does. */

@@ -1,5 +1,6 @@
 import type { ExecutionTimes } from '@tutti/backends'
 import { ServeError } from '@tutti/errors'
+import { PART_HOST } from '@tutti/graph'
 import {
   type ExecuteOptions,
   executedBefore,
@@ -16,6 +17,7 @@ import type {
   Checked,
   ExecutionOwner,
   InstanceChoice,
+  PartExecutor,
   SchedulerDependencies,
   VersionTable,
 } from './scheduler-parts.ts'
@@ -25,17 +27,22 @@ export type CheckedScheduler = Checked<Scheduler>
 /**
  * Makes the entry of a step. It finds the model version for each request, so that it may be replaced meanwhile.
  *
- * @param builtins - executes the requests for built-ins.
+ * @param others.builtins - executes the requests for built-ins.
+ * @param others.parts - executes the requests for parts of graphs; absent where there are none.
  */
 export function createFindExecutor(
   table: VersionTable<CheckedScheduler>,
   replica: string,
-  builtins: BuiltinExecutor,
+  others: { readonly builtins: BuiltinExecutor; readonly parts: PartExecutor | undefined },
 ): FindExecutor {
+  const { builtins, parts } = others
   return (target) => ({
     execute: (request, sink, o) => {
-      const { builtin } = request
-      if (builtin !== undefined) return builtins.execute(target, builtin, { request, sink, o })
+      const { program } = request
+      if (parts !== undefined && target.model === PART_HOST.model) {
+        return parts.execute(program ?? '', request, sink, o)
+      }
+      if (program !== undefined) return builtins.execute(target, program, { request, sink, o })
       const { model, version } = target
       try {
         const { check, scheduler, cached = scheduler } = table.findPinned(target)

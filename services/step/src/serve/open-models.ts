@@ -11,7 +11,7 @@ import { type ModelFlags, openEngines, openRepository, toStepSettings } from './
 export interface OpenModelsOptions
   extends Pick<
     StepOptions,
-    'replica' | 'unpinned' | 'routers' | 'control' | 'resolveFrom' | 'builtins'
+    'replica' | 'unpinned' | 'routers' | 'control' | 'resolveFrom' | 'builtins' | 'openParts'
   > {
   readonly flags: ModelFlags & { readonly 'allow-gpu-metrics'?: boolean }
   readonly log: Logger
@@ -39,7 +39,7 @@ export interface OpenedModels {
  */
 export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedModels {
   const { flags, log, statusLine, places, beyond, engines: given, backends } = o
-  const { replica, unpinned, routers, control, resolveFrom, builtins = false } = o
+  const { replica, unpinned, routers, control, resolveFrom, builtins = false, openParts } = o
   const { metrics, cache, clock, env, opened } = shared
   const repository = openRepository(flags, { ...places, env, log, statusLine })
   opened.defer(() => repository.close())
@@ -53,6 +53,7 @@ export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedMod
     ...beyond,
     replica,
     builtins,
+    ...(openParts && { openParts }),
     ...(unpinned && { unpinned }),
     ...(routers && { routers }),
     ...(control && { control }),

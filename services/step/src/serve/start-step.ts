@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Engine, Engines } from '@tutti/backends'
 import { type Clock, obeyProxies, type Running, type StartOptions } from '@tutti/chassis'
+import { PartRunner } from '@tutti/router/parts'
 import {
   type OpenProbes,
   openRegions,
@@ -46,7 +47,7 @@ async function composeStep(
   openProbes: OpenProbes,
 ): Promise<ServedContent> {
   const { flags } = o
-  const { log, opened, stopping, tracing } = shared
+  const { log, opened, stopping, tracing, clock } = shared
   obeyProxies(shared.env)
   const { beyond, ...others } = readOtherModels(flags)
   const own = { replica: `step-${randomBytes(5).toString('hex')}`, host: hostname() }
@@ -65,6 +66,11 @@ async function composeStep(
     unpinned: member.whenUnpinned,
     routers: member.routers,
     control: () => FLAGS_RULE,
+    openParts: (models) => {
+      const { replica } = own
+      const maxBytes = flags['max-inflight-bytes']
+      return new PartRunner({ ...models, replica, maxBytes, clock, tracing })
+    },
   })
   hosted = step
   const follow = await loadStartModels(flags, { ...o, ...shared, step, repository, others })

@@ -1,8 +1,11 @@
 import { toDescriptionJson, toStatisticsJson } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
+import { PART_HOST } from '@tutti/graph'
 import type { Json } from '@tutti/model-config'
 import type { Question, StepEndpointOptions } from '@tutti/transport'
 import type { Step } from '../step.ts'
+
+const PARTS = [PART_HOST.model, PART_HOST.version, PART_HOST.revision] as const
 
 /** Makes the description of a step and its answers to questions over the broker. */
 export function toEndpointOptions(
@@ -26,7 +29,12 @@ export function toEndpointOptions(
       throw new ServeError('UNSUPPORTED', `question '${question}' is not for this step`)
     },
     // A replaced version still takes the requests that pinned it: routers with such requests have to find it.
-    revisions: () => [...readyRevisions(step), ...step.retired()],
+    revisions: () => {
+      const all = [...readyRevisions(step), ...step.retired()]
+      // A process with one model has no part of a graph.
+      const models = new Set(all.map(([model]) => model))
+      return step.runsParts && models.size > 1 ? [...all, PARTS] : all
+    },
     load: () => {
       const { inFlight, freeSlots, models } = step.load()
       return { inFlight, freeSlots, queued: models.reduce((sum, m) => sum + m.queued, 0) }

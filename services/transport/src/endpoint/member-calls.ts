@@ -201,9 +201,9 @@ export class MemberCalls implements MemberQuestions {
       ready: () => this.incomingCalls.ready(key),
     }
     try {
-      const { context, requestedOutputs, builtin } = envelope
+      const { context, requestedOutputs, program } = envelope
       const tensors = toTensors(envelope.inputs, inputs)
-      const named = builtin === undefined ? {} : { builtin }
+      const named = program === undefined ? {} : { program }
       const request = { context, requestedOutputs, inputs: tensors, ...named }
       executor(envelope).execute(request, sink, toExecuteOptions(envelope, { signal, clock }))
     } catch (error) {

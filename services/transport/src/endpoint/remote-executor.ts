@@ -49,7 +49,7 @@ export class RemoteExecutor implements Executor {
 /** Makes the envelope of a request. @param remaining - milliseconds that its deadline leaves; undefined without one. */
 export function toEnvelope(
   target: ModelTarget,
-  { context, requestedOutputs, inputs, builtin }: InferRequest,
+  { context, requestedOutputs, inputs, program }: InferRequest,
   { trace, origin }: ExecuteOptions,
   remaining: number | undefined,
 ): Envelope {
@@ -66,7 +66,7 @@ export function toEnvelope(
     inputs,
     ...(remaining !== undefined && { remainingMs: remaining }),
     ...(callers !== undefined && { callers }),
-    ...(builtin !== undefined && { builtin }),
+    ...(program !== undefined && { program }),
     ...(isDecoupled && { isDecoupled }),
     ...trace,
   }

@@ -1,5 +1,12 @@
 import { REASONS, STATUS_CODES, type StatusCode } from '@tutti/errors'
-import { DATATYPES, type Datatype, elementCount, isDatatype, type Parameter } from '@tutti/tensor'
+import {
+  DATATYPES,
+  type Datatype,
+  elementCount,
+  isDatatype,
+  type Parameter,
+  STEP_COUNTS,
+} from '@tutti/tensor'
 import * as fc from 'fast-check'
 import type { Message, OutputHeader, TensorPart } from '../message.ts'
 
@@ -123,7 +130,7 @@ const envelope = fc
         traceparent: text,
         tracestate: text,
         callers: fc.array(text, { maxLength: 3 }),
-        builtin: text,
+        program: text,
         isDecoupled: fc.constant(true as const),
       },
       { requiredKeys: [], ...plain },
@@ -149,6 +156,30 @@ const offer = fc
     ...more,
   }))
 
+const stepReport = fc.record(
+  {
+    step: text,
+    model: text,
+    calls: fc.array(
+      fc.record(
+        { queueNs: natural, computeNs: natural, elapsedNs: natural, isAnswer: fc.boolean() },
+        plain,
+      ),
+      { maxLength: 3 },
+    ),
+    more: natural,
+    failures: natural,
+    counts: fc.dictionary(fc.constantFrom(...STEP_COUNTS), fc.integer({ min: 1, max: 1000 }), {
+      ...plain,
+    }),
+  },
+  plain,
+)
+const part = fc.record(
+  { withheld: fc.array(text, { maxLength: 3 }), steps: fc.array(stepReport, { maxLength: 3 }) },
+  plain,
+)
+
 const response = fc
   .record({
     index: natural,
@@ -157,8 +188,9 @@ const response = fc
     parameters,
     error: fc.option(error, { nil: undefined }),
     times: fc.option(times, { nil: undefined }),
+    part: fc.option(part, { nil: undefined }),
   })
-  .map(({ index, final, tensors, parameters, error, times }) => {
+  .map(({ index, final, tensors, parameters, error, times, part: report }) => {
     const sent = error === undefined ? tensors : []
     return {
       type: 'response' as const,
@@ -168,7 +200,9 @@ const response = fc
       parts: sent.map(({ part }) => part),
       parameters,
       ...(error !== undefined && { error }),
-      ...(times !== undefined && { times }),
+      ...(times !== undefined && {
+        times: report === undefined ? times : { ...times, part: report },
+      }),
     }
   })
 

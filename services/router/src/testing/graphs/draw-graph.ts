@@ -23,8 +23,12 @@ import {
   waitsFor,
 } from './sketch.ts'
 
-/** Draws a valid graph with any of the constructs, and the models and ensembles that it runs. Equal seeds give equal graphs. */
-export function drawGraph(seed: number): GraphSketch {
+/**
+ * Draws a valid graph with any of the constructs, and the models and ensembles that it runs. Equal seeds give equal graphs.
+ *
+ * @param o.endsLate - see Drawing; true if absent.
+ */
+export function drawGraph(seed: number, o: { readonly endsLate?: boolean } = {}): GraphSketch {
   const roll = dice(seed)
   const d: Drawing = {
     roll,
@@ -33,6 +37,7 @@ export function drawGraph(seed: number): GraphSketch {
     models: [],
     ensembles: [],
     hasFailures: roll(4) > 0,
+    endsLate: o.endsLate ?? true,
   }
   const inputs = Array.from({ length: 1 + roll(3) }, (_, i) => drawPort(d, i))
   const isDecoupled = chance(d, 25)

@@ -32,6 +32,8 @@ export interface Drawing {
   readonly ensembles: EnsembleSketch[]
   /** Whether executions may fail at all. */
   readonly hasFailures: boolean
+  /** Whether models of one response may say after it that they have ended: what reads it within a part goes on, what is behind the part waits. */
+  readonly endsLate: boolean
 }
 
 export const TYPES: readonly TensorType[] = [
@@ -104,7 +106,7 @@ export function drawModel(
     isVaried: chance(d, 40),
     // A last response of a stream without outputs only says that it is the last one.
     withholds: !isWhole && !isDecoupled && chance(d, 6),
-    endsLate: mayEndLate && chance(d, 20),
+    endsLate: (isDecoupled || d.endsLate) && mayEndLate && chance(d, 20),
     isInstant: chance(d, 30),
     isDeaf: chance(d, 20),
   }

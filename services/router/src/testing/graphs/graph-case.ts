@@ -11,14 +11,23 @@ export interface GraphResult {
   readonly problems: readonly string[]
   /** Requests by how they ended: `answered`, the reason of a failure, or `undecided`. */
   readonly ends: readonly string[]
+  /** Requests for parts of it. */
+  readonly parts: number
 }
 
 const REQUESTS = 3
 
-/** Executes requests to a drawn graph, one after another, and compares with the interpreter. */
-export async function executeGraph(graph: GraphSketch): Promise<GraphResult> {
+/**
+ * Executes requests to a drawn graph, one after another, and compares with the interpreter.
+ *
+ * @param o.runsParts - whether replicas run parts of graphs.
+ */
+export async function executeGraph(
+  graph: GraphSketch,
+  options: { readonly runsParts?: boolean } = {},
+): Promise<GraphResult> {
   const { seed } = graph
-  const rig = createGraphRig(graph)
+  const rig = createGraphRig(graph, options)
   const o = new Interpretation(graph)
   const problems: string[] = []
   const ends: string[] = []
@@ -41,7 +50,7 @@ export async function executeGraph(graph: GraphSketch): Promise<GraphResult> {
     // All that follows would differ too.
     if (problems.length > 0) break
   }
-  return { problems, ends }
+  return { problems, ends, parts: rig.ranParts }
 }
 
 /** Executes requests with little memory, of which some fail. @returns what is left of them. */

@@ -1,15 +1,19 @@
 import { openCallScope, type Tracing } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
+import { PART_HOST } from '@tutti/graph'
+import { emptyModelConfig } from '@tutti/model-config'
 import type {
   ExecuteOptions,
   FindExecutor,
   InferRequest,
+  ModelTarget,
   RequestObserver,
   ResponseSink,
 } from '@tutti/tensor'
 import { Lender, RecordedResponses, requestContext } from '@tutti/tensor/testing'
 import { revisionKey } from '@tutti/transport'
+import { PartRunner } from '../../requests/part-runner.ts'
 import { ReplicaExecutors } from '../replica-executors.ts'
 import { settle } from '../requests.ts'
 import { testRouter } from '../test-router.ts'
@@ -42,6 +46,8 @@ export function createGraphRig(
   o: {
     readonly maxBytes?: number
     readonly tracing?: Tracing
+    /** Whether replicas run parts of graphs. */
+    readonly runsParts?: boolean
     /** Observes the steps of all requests. */
     readonly observer?: RequestObserver
   } = {},
@@ -50,6 +56,7 @@ export function createGraphRig(
   const lender = new Lender()
   const executions = new Map<string, number>()
   const problems: string[] = []
+  let ranParts = 0
   const bytes = { held: 0 }
   const replicas = new ReplicaExecutors()
   const models = new Map(graph.models.map((model) => [model.name, model]))
@@ -77,9 +84,32 @@ export function createGraphRig(
       }
     },
   })
+  const configOf = ({ model }: ModelTarget) =>
+    described.find(({ name }) => name === model)?.config ?? emptyModelConfig()
+  const { tracing } = o
+  // Budgets of retries count in each process, and the interpreter has one: both replicas are of one process.
+  const parts = new PartRunner({
+    replica: 'a',
+    executor: find,
+    configOf,
+    clock,
+    tracing,
+    random: () => 0.5,
+  })
   for (const replica of ['a', 'b']) {
-    replicas.set(replica, find)
+    replicas.set(replica, (target) =>
+      target.model === PART_HOST.model
+        ? {
+            execute: (request, sink, options) => {
+              ranParts += 1
+              parts.execute(request.program ?? '', request, sink, options)
+            },
+          }
+        : find(target),
+    )
     router.view.describe({ replica, models: described }, { statistics: async () => [] })
+    const served = described.map(({ name: model }) => ({ model, version: 1, revision: 'r' }))
+    if (o.runsParts === true) directory.announce({ replica }, [...served, PART_HOST])
   }
 
   const charge = (more: number): void => {
@@ -160,6 +190,10 @@ export function createGraphRig(
     ask,
     executions,
     metrics,
+    /** Number of requests for parts. */
+    get ranParts(): number {
+      return ranParts
+    },
     /** Lists what is left of requests: nothing, once all have ended. */
     get left(): readonly string[] {
       const members = keys.flatMap((key) => directory.places.byRevision.get(key) ?? [])
