@@ -32,7 +32,9 @@ await t.test('the policies let a mesh through, and tell the operator', WITH_HELM
       'from its peers alone',
     )
     const operator = find(objects, 'NetworkPolicy', 'tutti-operator')['spec']
-    for (const { egress } of [nats, operator]) {
+    const test = find(objects, 'NetworkPolicy', 'tutti-test-models')['spec']
+    t.equal(rulesWith(test.ingress, 15008).length, 1)
+    for (const { egress } of [nats, operator, test]) {
       t.equal(rulesWith(egress, 15008).length, 1)
       t.equal(rulesWith(egress, 53).length, 1)
     }
