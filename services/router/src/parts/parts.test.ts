@@ -167,6 +167,9 @@ await t.test('only what one replica has is together', async (t) => {
   const uneven = createRig({ replicas: { r: ['a', 'b'], s: ['b'] } })
   for (let i = 0; i < 4; i += 1) t.same(await uneven.ask(), [3])
   t.same(new Set(uneven.calls), new Set(['r a', 'r b', 's b']), 'who has one alone gets its share')
+  const long = createRig({ ensembles: { e: chain(...Array<string>(257).fill('a')) } })
+  t.same(await long.ask(), [258])
+  t.equal(long.calls.length, 257, 'nobody looks for parts of so many steps')
   const sequence = `${oneToOne} sequence_batching {}`
   const stateful = createRig({
     replicas: { r: ['a', 'b', 'c'] },

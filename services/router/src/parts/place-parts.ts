@@ -37,6 +37,8 @@ const PLACED = new WeakMap<ResolvedEntry, Remembered>()
 /** Folded plans, which hold the counts of the ensemble's bounds. Replicas come and go, and with them the same few groups. */
 const FOLDED = new WeakMap<EnsemblePlan, Map<string, FoldedPlan>>()
 const MAX_FOLDED = 16
+/** Steps of a graph in which parts are looked for, in 30 ms: each time that a replica comes or goes. */
+const MAX_STEPS = 256
 
 /**
  * Puts parts of a graph together that one replica can run as one call each. Where no replica runs parts, this is the plan itself.
@@ -50,8 +52,9 @@ export function placeParts(
   { plan, steps }: PlacedPlan,
 ): PlacedPlan {
   const runners = byRevision.get(PART_KEY)
+  const hasParts = steps.length > 1 && steps.length <= MAX_STEPS
   // The steps behind a stream run for each of its responses.
-  if (runners === undefined || plan.decoupled || steps.length < 2) return { plan, steps }
+  if (runners === undefined || plan.decoupled || !hasParts) return { plan, steps }
   const known = PLACED.get(target)
   if (known?.byRevision === byRevision) return known
   const models = steps.map((step, index) => modelsOf(target, plan, { step, index }))
