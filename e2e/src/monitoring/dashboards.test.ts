@@ -145,14 +145,17 @@ await t.test('every query of every panel shows a real run', { skip }, async (t) 
     }
     const spans = await until(
       'all spans came',
-      () => collector.spans.length >= 9 && collector.spans,
+      () => collector.spans.length >= 10 && collector.spans,
     )
     t.ok(spans.every(({ traceId }) => traceId === TRACE_ID))
     const below = (parent: string | undefined) =>
       spans.filter(({ parentSpanId }) => parentSpanId === parent)
     const [request] = below(PARENT_ID)
     t.match(below(PARENT_ID), [{ name: 'infer ens_chain' }])
-    const calls = below(request?.spanId)
+    const [part, ...others] = below(request?.spanId)
+    t.match(part, { name: 'execute steps of ens_chain' }, 'one replica has both')
+    t.same(others, [])
+    const calls = below(part?.spanId)
     t.equal(calls.length, 2)
     for (const call of calls) {
       t.equal(call.name, 'execute add_one_batch')

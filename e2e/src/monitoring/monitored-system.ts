@@ -31,15 +31,15 @@ function targetOf(pod: string, { metricsPort }: Member): ScrapeTarget {
 export async function startServed(
   t: Test,
   direct: DirectKind,
-  /** Environment of the router. */
+  /** Environment of router and steps. */
   env: Readonly<Record<string, string>> = {},
 ) {
   const harness = await startHarness(t, { direct })
   const proxy = await harness.proxy()
   const [router, first, second] = await Promise.all([
     harness.router({ proxy, env }),
-    harness.step({ models: MODELS }),
-    harness.step({ models: MODELS }),
+    harness.step({ models: MODELS, env }),
+    harness.step({ models: MODELS, env }),
   ])
   await untilReady([router], ['ens_chain', 'ens_slow', 'ens_versioned', 'big_identity'])
   return {

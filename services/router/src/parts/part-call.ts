@@ -1,4 +1,4 @@
-import type { Span } from '@tutti/chassis'
+import type { Span, Tracing } from '@tutti/chassis'
 import type { ServeError } from '@tutti/errors'
 import { PART_HOST, retryDelayMs, toProgram } from '@tutti/graph'
 import {
@@ -9,7 +9,6 @@ import {
   type StepTimes,
 } from '@tutti/tensor'
 import { checkOutputs } from '../calls/call-errors.ts'
-import { startCallSpan } from '../calls/call-spans.ts'
 import type { ModelCall } from '../calls/model-call.ts'
 import type { ChosenPart } from '../calls/pin.ts'
 import type { RequestDependencies } from '../calls/request-dependencies.ts'
@@ -56,7 +55,7 @@ class PartCall implements ResponseSink {
     const { replicas, tracing } = this.#dependencies
     const { replica } = this.#options.chosen.replica.address
     const attempt = this.#call.nextAttempt?.() ?? 1
-    this.#span = tracing && startCallSpan(tracing, { ...this.#call, attempt }, replica)
+    this.#span = tracing && this.#startSpan(tracing, { attempt, replica })
     const trace = this.#span?.traceParent
     const origin = { requestKey: owner.key, step, attempt }
     const program = toProgram(target.part?.text ?? '', skipped)
@@ -64,6 +63,24 @@ class PartCall implements ResponseSink {
       ...context,
       ...(trace !== undefined && { trace }),
       origin: owner.callers === undefined ? origin : { ...origin, callers: owner.callers },
+    })
+  }
+
+  /** Starts the span of the part. The replica has those of its steps. */
+  #startSpan(
+    tracing: Tracing,
+    { attempt, replica }: { readonly attempt: number; readonly replica: string },
+  ): Span {
+    const { ensemble, step, context } = this.#call
+    return tracing.startSpan(`execute steps of ${ensemble}`, {
+      kind: 'client',
+      parent: context.trace,
+      attributes: {
+        'tutti.ensemble': ensemble,
+        'tutti.step': step,
+        'tutti.replica': replica,
+        'tutti.attempt': attempt,
+      },
     })
   }
 

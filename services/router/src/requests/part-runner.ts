@@ -20,6 +20,7 @@ import {
   type ResponseSink,
 } from '@tutti/tensor'
 import { ReplicaPlaces, revisionKey, UNWEIGHED } from '@tutti/transport'
+import { boundTracing } from '../calls/bound-tracing.ts'
 import type { RequestOwner } from '../calls/model-call.ts'
 import { PinnedRequests } from '../calls/pinned-requests.ts'
 import type { RequestDependencies } from '../calls/request-dependencies.ts'
@@ -135,7 +136,10 @@ export class PartRunner {
     const { requestKey = '', callers } = origin ?? {}
     const owner: RequestOwner = { key: requestKey, callers, pins: this.#pins }
     const call = { ...asked, owner, context }
-    executePart({ ...this.#dependencies, metrics, replicaCounts }, call, reporting)
+    const { tracing } = this.#dependencies
+    const traced = tracing && boundTracing(tracing)
+    const counting = { ...this.#dependencies, tracing: traced, metrics, replicaCounts }
+    executePart(counting, call, reporting)
   }
 
   #find(text: string): PlannedPart {
