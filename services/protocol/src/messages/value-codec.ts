@@ -30,6 +30,8 @@ const PARAMETER_KINDS = ['bool', 'int64', 'string', 'double', 'uint64'] as const
 const CORRELATION_KINDS = ['number', 'text'] as const
 /** Calls of one step that are told one by one. */
 const CALLS_BOUND = 4096
+/** Calls of one step. */
+const COUNT_BOUND = 65_536
 const SEQUENCE_START = 1
 const SEQUENCE_END = 2
 
@@ -153,8 +155,7 @@ function writeStepReport(
     for (const ns of [queueNs, computeNs, elapsedNs]) writer.finite(ns, 0)
     writer.integer(isAnswer ? 1 : 0)
   })
-  writer.integer(more)
-  writer.integer(failures)
+  for (const count of [more, failures]) writer.integer(Math.min(count, COUNT_BOUND))
   const counted = STEP_COUNTS.filter((what) => (counts[what] ?? 0) > 0)
   writer.list(counted, STEP_COUNTS.length, (_, what) => {
     writer.integer(STEP_COUNTS.indexOf(what))
@@ -169,6 +170,13 @@ export function readPartReport(reader: MemberMessageReader): PartReport {
   }
 }
 
+/** Reads a number of calls. One by one they are counted again. */
+function readCount(reader: MemberMessageReader, field: string): number {
+  const count = reader.integer(field)
+  if (count <= COUNT_BOUND) return count
+  throw malformedField(field, `${count}, want at most ${COUNT_BOUND}`)
+}
+
 function readStepReport(reader: MemberMessageReader): StepReport {
   return {
     step: reader.text('step'),
@@ -179,8 +187,8 @@ function readStepReport(reader: MemberMessageReader): StepReport {
       elapsedNs: reader.finite('elapsedNs', 0),
       isAnswer: reader.integer('isAnswer') !== 0,
     })),
-    more: reader.integer('more'),
-    failures: reader.integer('failures'),
+    more: readCount(reader, 'more'),
+    failures: readCount(reader, 'failures'),
     counts: Object.fromEntries(
       reader.list('counts', STEP_COUNTS.length, () => {
         // A newer member may count what this one does not know.

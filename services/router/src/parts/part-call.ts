@@ -123,11 +123,12 @@ class PartCall implements ResponseSink {
   }
 
   #count({ part }: StepTimes = NO_TIMES): void {
-    if (part === undefined) return
-    const { ensemble } = this.#call
+    const { ensemble, target } = this.#call
+    const { plan } = target
+    if (part === undefined || plan === undefined) return
     const { chosen } = this.#options
     const traceId = this.#span?.sampledTraceId
-    countReport(this.#dependencies, part.steps, { ensemble, chosen, traceId })
+    countReport(this.#dependencies, part.steps, { plan, ensemble, chosen, traceId })
   }
 
   /** Comes before the sink gets the end. */

@@ -1,3 +1,4 @@
+import { type EnsemblePlan, fallbackOf } from '@tutti/graph'
 import type { StepCallTimes } from '@tutti/telemetry'
 import { STEP_COUNTS, type StepReport, type StepTimes } from '@tutti/tensor'
 import type { Place } from '../calls/replica-counts.ts'
@@ -5,6 +6,8 @@ import type { RequestDependencies } from '../calls/request-dependencies.ts'
 
 /** Calls of one step whose times are told one by one; those of a step that runs for many items may be thousands. */
 const MAX_CALLS = 256
+
+const NAMES = new WeakMap<EnsemblePlan, readonly string[]>()
 
 type CallReport = StepReport['calls'][number]
 type Counted = Pick<RequestDependencies, 'metrics' | 'replicaCounts'>
@@ -58,7 +61,7 @@ export class PartReporter implements Counted {
   }
 
   #of(step: string, model: string): Draft {
-    const key = JSON.stringify([step, model])
+    const key = nameOf(step, model)
     const known = this.#steps.get(key)
     if (known !== undefined) return known
     const draft: Draft = { step, model, calls: [], more: 0, failures: 0, counts: {} }
@@ -67,18 +70,27 @@ export class PartReporter implements Counted {
   }
 }
 
-/** Counts what a replica reports of the steps of a part, as if each had been called from here. */
+/**
+ * Counts what a replica reports of the steps of a part, as if each had been called from here. It is not trusted: a step that the part
+ * does not have, or a second report of one, is not counted.
+ *
+ * @param o.plan - of the part.
+ */
 export function countReport(
   { metrics, replicaCounts }: Counted,
   steps: readonly StepReport[],
   o: {
+    readonly plan: EnsemblePlan
     readonly ensemble: string
     readonly chosen: Place
     readonly traceId: string | undefined
   },
 ): void {
-  const { ensemble, chosen, traceId } = o
+  const { plan, ensemble, chosen, traceId } = o
+  const open = new Set(namesOf(plan))
   for (const { step, model, calls, more, failures, counts } of steps) {
+    // Each comes once.
+    if (!open.delete(nameOf(step, model))) continue
     const labels = { ensemble, step, model }
     const call = { ensemble, step, target: { entry: { name: model } } }
     const observe = ({ queueNs, computeNs, elapsedNs, isAnswer }: CallReport): void => {
@@ -101,6 +113,23 @@ export function countReport(
       if (count > 0) metrics.countStep(labels, what, count)
     }
   }
+}
+
+/** Names a step together with what it runs. */
+function nameOf(step: string, model: string): string {
+  return JSON.stringify([step, model])
+}
+
+/** Lists the names of the steps of a part: each with what it runs, and with what its fallback runs. */
+function namesOf(plan: EnsemblePlan): readonly string[] {
+  const known = NAMES.get(plan)
+  if (known !== undefined) return known
+  const names = plan.steps.flatMap(({ name, model, builtin, call }) => {
+    const called = [builtin?.config.name ?? model, fallbackOf(call)?.model]
+    return called.flatMap((one) => (one === undefined ? [] : nameOf(name, one)))
+  })
+  NAMES.set(plan, names)
+  return names
 }
 
 function meanOf(calls: readonly CallReport[]): CallReport {
