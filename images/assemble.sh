@@ -26,6 +26,11 @@ libraries=node_modules/onnxruntime-node/bin/napi-v6
 
 # npm must not look for packages that only development needs, nor the time of a build be in the list.
 npm pkg delete devDependencies optionalDependencies scripts
+# What a workspace needs for its development alone is there too, if another workspace needs it for more.
+for workspace in operator services/*; do
+  [ ! -d "$workspace" ] || (cd "$workspace" && npm pkg delete devDependencies)
+done
+npm prune --omit=dev --offline --ignore-scripts --no-audit --no-fund
 npm sbom --sbom-format cyclonedx --sbom-type application | sed '/^  "serialNumber"/d; /^    "timestamp"/d' > sbom.cdx.json
 # And Node, which the images take from the same place as this build.
 node -e '

@@ -10,7 +10,7 @@ const APP = '/app'
  * Megabytes of all files of a program; CUDA's provider, which is larger than all others, does not count. A step has the router's
  * packages too, 3 MB, since it runs parts of graphs.
  */
-const LIMIT_MB = { operator: 100, router: 100, step: 155 }
+const LIMIT_MB = { operator: 70, router: 40, step: 125 }
 const UNWANTED =
   /^(operator|services)\/.*\/(testing|tests)\/|node_modules\/(typescript|tap)\/|\.((test|soak|nightly)\.[a-z]+|[cm]?ts|map)$/
 
