@@ -1,15 +1,15 @@
 import {
+  declareInput,
+  declareOutput,
   emptyModelConfig,
   type ModelConfig,
-  type ModelInput,
-  type ModelOutput,
   normaliseModelConfig,
 } from '@tutti/model-config'
-import { DATATYPES, formatShape } from '@tutti/tensor'
+import { formatShape } from '@tutti/tensor'
 import { canonicalJson } from './canonical-json.ts'
 import { leastBytes, MAX_OUTPUT_BYTES } from './output-bytes.ts'
 import { type BuiltinStep, findBuiltin } from './parse-builtin.ts'
-import type { BuiltinFault, FeedingTensor, Port, Ports } from './ports.ts'
+import type { BuiltinFault, FeedingTensor, Ports } from './ports.ts'
 import { signatureOf } from './signature.ts'
 
 /** The `backend` of configurations that are computed for built-in steps. No file may have it. */
@@ -45,8 +45,8 @@ export function toModelConfig(
   const config = normaliseModelConfig({
     ...emptyModelConfig(o.modelName),
     backend: BUILTIN_BACKEND,
-    input: ports.inputs.map(toInput),
-    output: ports.outputs.map(toOutput),
+    input: ports.inputs.map(declareInput),
+    output: ports.outputs.map(declareOutput),
     instance_group: [{ ...group, secondary_devices: [], profile: [], passive: false }],
     parameters: { [BUILTIN_PARAMETER]: { string_value: canonicalJson({ name, options }) } },
   })
@@ -61,29 +61,5 @@ function largeOutput({ outputs }: Ports): BuiltinFault | undefined {
     path: `outputs.${large.name}`,
     got: `${leastBytes(large)} bytes of ${large.datatype} ${formatShape(large.dims)}`,
     want: `at most ${MAX_OUTPUT_BYTES} bytes`,
-  }
-}
-
-function toInput({ name, datatype, dims }: Port): ModelInput {
-  return {
-    name,
-    data_type: DATATYPES[datatype].config,
-    format: 'FORMAT_NONE',
-    dims,
-    is_shape_tensor: false,
-    allow_ragged_batch: false,
-    optional: false,
-    is_non_linear_format_io: false,
-  }
-}
-
-function toOutput({ name, datatype, dims }: Port): ModelOutput {
-  return {
-    name,
-    data_type: DATATYPES[datatype].config,
-    dims,
-    label_filename: '',
-    is_shape_tensor: false,
-    is_non_linear_format_io: false,
   }
 }

@@ -23,6 +23,7 @@ export { jsonConfigSchema } from './json/json-config-schema.ts'
 export { parseJsonConfig } from './json/parse-json-config.ts'
 export { type Json, toJsonConfig } from './json/to-json-config.ts'
 export { withoutDefaults } from './json/without-defaults.ts'
+export { declareInput, declareOutput } from './model/declare-tensor.ts'
 export { DESCRIPTOR } from './model/descriptor.ts'
 export type {
   BatchInput,

@@ -1,13 +1,12 @@
 import { parseWire } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
-import { emptyModelConfig, type ModelConfig, type ModelInput } from '@tutti/model-config'
 import {
-  DATATYPES,
-  type Datatype,
-  fromConfigDatatype,
-  isDatatype,
-  type ModelTarget,
-} from '@tutti/tensor'
+  declareInput,
+  declareOutput,
+  emptyModelConfig,
+  type ModelConfig,
+} from '@tutti/model-config'
+import { type Datatype, fromConfigDatatype, isDatatype, type ModelTarget } from '@tutti/tensor'
 import { z } from 'zod'
 import { fallbackOf } from '../call-rules.ts'
 import { findStepCycle } from '../check/graph-walks.ts'
@@ -24,8 +23,8 @@ import { planEnsemble } from '../plan/plan-ensemble.ts'
 import { nameTensor, tensorsOfPart } from './tensors-of-part.ts'
 
 /**
- * The target that replicas announce which run parts, and that requests for parts name. The name fits no resource and no directory. Replicas of a
- * release with another form of parts would have another revision.
+ * Requests for parts name this target, and replicas that run parts announce it. The name fits no resource and no directory. Replicas of
+ * a release with another form of parts would have another revision.
  */
 export const PART_HOST: ModelTarget = { model: '/parts', version: 1, revision: 'parts' }
 
@@ -82,6 +81,7 @@ export function toProgram(text: string, skipped: readonly string[] = []): string
   return skipped.length === 0 ? text : `${text}\n${skipped.join(' ')}`
 }
 
+/** Reads what one request says. */
 export function readProgram(program: string): {
   readonly text: string
   readonly skipped: readonly string[]
@@ -142,8 +142,8 @@ export function planPart(
   const configs = pins.map((pin) => [pin, configOf(pin)] as const)
   const config: ModelConfig = {
     ...emptyModelConfig(name),
-    input: inputs.map(toInput),
-    output: outputs.map((output) => toOutput(output)),
+    input: inputs.map((input) => ({ ...declareInput(input), optional: true })),
+    output: outputs.map(declareOutput),
   }
   const plan = planEnsemble({
     config,
@@ -238,21 +238,4 @@ function crossing({ tensors }: EnsemblePlan, tensor: number): PartDefinition['in
   if (found === undefined || datatype === undefined) throw new Error(`tensor ${tensor} has no type`)
   const { dims, isBatched } = found
   return { name: nameTensor(tensor), datatype, dims, isBatched }
-}
-
-function toOutput({ name, datatype, dims }: PartDefinition['outputs'][number]) {
-  const { config: type } = DATATYPES[datatype]
-  return {
-    name,
-    data_type: type,
-    dims: [...dims],
-    label_filename: '',
-    is_shape_tensor: false,
-    is_non_linear_format_io: false,
-  }
-}
-
-function toInput(input: PartDefinition['inputs'][number]): ModelInput {
-  const { label_filename: _, ...tensor } = toOutput(input)
-  return { ...tensor, format: 'FORMAT_NONE', allow_ragged_batch: false, optional: true }
 }

@@ -1,5 +1,5 @@
 import { ServeError } from '@tutti/errors'
-import { DATATYPES } from '@tutti/tensor'
+import { declareInput, declareOutput } from '../model/declare-tensor.ts'
 import type { ModelConfig, ModelInput, ModelOutput } from '../model/model-config.ts'
 import { emptyModelConfig } from '../text/parse-model-config.ts'
 import { ENSEMBLE_PLATFORM, selectBackend } from './select-backend.ts'
@@ -62,31 +62,24 @@ function completeBatching(
   }
 }
 
-/** Builds the fields that inputs and outputs share. A scalar per batch item is written as dims [1] with an empty reshape. */
-function tensorFields(spec: TensorSpec, isBatching: boolean) {
-  const dims = isBatching ? spec.dims.slice(1) : spec.dims
+/** Takes the batch dimension away. A scalar per batch item is written as dims [1] with an empty reshape. */
+function perItem({ name, datatype, dims: all }: TensorSpec, isBatching: boolean) {
+  const dims = isBatching ? all.slice(1) : all
   const isScalar = dims.length === 0
   return {
-    name: spec.name,
-    data_type: DATATYPES[spec.datatype].config,
-    dims: isScalar ? [1] : dims,
-    ...(isScalar && isBatching ? { reshape: { shape: [] } } : {}),
-    is_shape_tensor: false,
-    is_non_linear_format_io: false,
+    declaration: { name, datatype, dims: isScalar ? [1] : dims },
+    reshape: isScalar && isBatching ? { reshape: { shape: [] } } : {},
   }
 }
 
 function toInput(spec: TensorSpec, isBatching: boolean): ModelInput {
-  return {
-    ...tensorFields(spec, isBatching),
-    format: 'FORMAT_NONE',
-    allow_ragged_batch: false,
-    optional: false,
-  }
+  const { declaration, reshape } = perItem(spec, isBatching)
+  return { ...declareInput(declaration), ...reshape }
 }
 
 function toOutput(spec: TensorSpec, isBatching: boolean): ModelOutput {
-  return { ...tensorFields(spec, isBatching), label_filename: '' }
+  const { declaration, reshape } = perItem(spec, isBatching)
+  return { ...declareOutput(declaration), ...reshape }
 }
 
 /** Inputs and outputs that the configuration leaves out altogether. */
