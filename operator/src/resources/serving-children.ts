@@ -48,8 +48,8 @@ export function buildBudget(
 /**
  * Builds the NetworkPolicy for connections to pods. Pods of the namespace and `clients` may connect to the HTTP and gRPC ports,
  * everyone to `openPorts`, and the namespace's routers to `routerPorts`. Pods of the namespace, the operator and scrapers may
- * read metrics. Whoever may reach a port may also reach those that a service mesh adds, where it takes the same connections. Connections that pods open are not limited: models may call other services, and the API server's address is not
- * known in general.
+ * read metrics. A service mesh takes the connections to all ports at its own, which whoever may reach a port may reach too. Connections
+ * that pods open are not limited: models may call other services, and the API server's address is not known in general.
  */
 export function buildNetworkPolicy(
   { metadata, selector: matchLabels }: ServingMetadata,

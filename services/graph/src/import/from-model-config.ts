@@ -41,8 +41,8 @@ export interface ImportOptions {
 }
 
 /**
- * Converts a configuration to a manifest, which gives the same configuration when it is served, but for the numbers of GPUs. A Model leaves the fields that
- * it does not name to config.pbtxt. An Ensemble names all fields.
+ * Converts a configuration to a manifest, which gives the same configuration when it is served. Only the numbers of GPUs may be
+ * others. A Model leaves the fields that it does not name to config.pbtxt. An Ensemble names all fields.
  *
  * @param config - as parsed from config.pbtxt, or the empty one.
  * @throws ServeError UNSUPPORTED if a manifest cannot express a field, with the field of config.pbtxt.

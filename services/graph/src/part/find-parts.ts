@@ -82,7 +82,7 @@ function isEnteredAgain(steps: Steps, partOf: readonly Steps[], before: readonly
   return false
 }
 
-/** Which steps wait for which: for what they read, or because they depend on them. */
+/** Finds which steps wait for which: for what they read, or because they depend on them. */
 function orderOf({ steps, tensors }: Pick<EnsemblePlan, 'steps' | 'tensors'>) {
   const before = steps.map(({ reads, dependsOn }) => [
     ...new Set([...reads.flatMap((tensor) => tensors[tensor]?.step ?? []), ...dependsOn]),

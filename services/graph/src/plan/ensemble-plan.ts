@@ -36,7 +36,7 @@ interface PlanStepOutput {
   readonly name: string
   /** Index into `EnsemblePlan.tensors`. */
   readonly tensor: number
-  /** Whether the first dimension is the batch; absent if that is so for all outputs of the step or for none, as its model says. */
+  /** Whether the first dimension is the batch; absent where `isBatched` of the step says it. */
   readonly isBatched?: boolean
 }
 

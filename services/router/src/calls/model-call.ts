@@ -5,6 +5,7 @@ import type {
   Executed,
   InferRequest,
   NamedTensor,
+  RequestOrigin,
   ResponseSink,
   StepResponse,
   StepTimes,
@@ -63,6 +64,12 @@ export interface ModelCall {
   addTimes?(times: StepTimes | undefined): void
 }
 
+/** Says to which request an attempt belongs. */
+export function originOf(owner: RequestOwner, step: string, attempt: number): RequestOrigin {
+  const origin = { requestKey: owner.key, step, attempt }
+  return owner.callers === undefined ? origin : { ...origin, callers: owner.callers }
+}
+
 /** Makes one attempt at one replica, and waits for one while all are suspect. Never throws. */
 export function attemptModel(o: RequestDependencies, call: ModelCall, sink: ResponseSink): void {
   new Attempt(o, call, sink).begin()
@@ -106,11 +113,10 @@ class Attempt implements ResponseSink {
     this.#span = tracing && startCallSpan(tracing, { ...this.#call, attempt }, replica)
     this.#startedAt = clock.now()
     const trace = this.#span?.traceParent
-    const origin = { requestKey: owner.key, step, attempt: this.#number }
     replicas.executor(pin.target, replica).execute(request, this, {
       ...context,
       ...(trace !== undefined && { trace }),
-      origin: owner.callers === undefined ? origin : { ...origin, callers: owner.callers },
+      origin: originOf(owner, step, this.#number),
     })
   }
 

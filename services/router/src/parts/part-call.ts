@@ -9,7 +9,7 @@ import {
   type StepTimes,
 } from '@tutti/tensor'
 import { checkOutputs } from '../calls/call-errors.ts'
-import type { ModelCall } from '../calls/model-call.ts'
+import { type ModelCall, originOf } from '../calls/model-call.ts'
 import type { ChosenPart } from '../calls/pin.ts'
 import type { RequestDependencies } from '../calls/request-dependencies.ts'
 import type { StepCall } from '../calls/step-call.ts'
@@ -57,12 +57,11 @@ class PartCall implements ResponseSink {
     const attempt = this.#call.nextAttempt?.() ?? 1
     this.#span = tracing && this.#startSpan(tracing, { attempt, replica })
     const trace = this.#span?.traceParent
-    const origin = { requestKey: owner.key, step, attempt }
     const program = toProgram(target.part?.text ?? '', skipped)
     replicas.executor(PART_HOST, replica).execute({ ...request, program }, this, {
       ...context,
       ...(trace !== undefined && { trace }),
-      origin: owner.callers === undefined ? origin : { ...origin, callers: owner.callers },
+      origin: originOf(owner, step, attempt),
     })
   }
 

@@ -81,10 +81,14 @@ function areTogether(
   o: Pick<ReplicaPlaces, 'byRevision'> & { readonly runners: readonly Replica[] },
 ): boolean {
   const { byRevision, runners } = o
-  const serving = keys.map((key) => byRevision.get(key) ?? [])
-  const common = runners.filter((replica) => serving.every((all) => all.includes(replica)))
+  // Several steps may run one model.
+  const serving = new Map(keys.map((key) => [key, byRevision.get(key) ?? []]))
+  const common = runners.filter((replica) =>
+    [...serving.values()].every((all) => all.includes(replica)),
+  )
   if (common.length === 0) return false
-  return keys.every((key, i) => key === BUILTIN_KEY || serving[i]?.length === common.length)
+  serving.delete(BUILTIN_KEY)
+  return [...serving.values()].every((all) => all.length === common.length)
 }
 
 /** Lists the models that a step and its fallback run; undefined for a step that runs by itself. */
@@ -103,35 +107,32 @@ function modelsOf(
     const called = calleesOf({ steps: [graphStep] }).map((callee) =>
       lookupStep(target.catalog, callee),
     )
-    const mayMove = [step, ...called].every(
+    const mayJoin = [step, ...called].every(
       ({ plan: nested, config }) => nested === undefined && config.sequence_batching === undefined,
     )
-    return mayMove ? called : undefined
+    return mayJoin ? called : undefined
   } catch {
     // Its call says what is missing.
     return undefined
   }
 }
 
+/** Resolves the parts and folds the plan. Those whose text is too long stay apart. */
 function fold(
   target: ResolvedEntry,
   { plan, steps }: PlacedPlan,
   groups: readonly (readonly number[])[],
 ): PlacedPlan {
-  const parts = new Map(
-    groups.flatMap((group) => {
-      const part = resolvePart(target, plan, group)
-      return part === undefined ? [] : [[group, part] as const]
-    }),
-  )
-  if (parts.size === 0) return { plan, steps }
-  const folded = foldedOf(plan, [...parts.keys()])
+  const resolved = groups.map((group) => [group, resolvePart(target, plan, group)] as const)
+  const parts = resolved.flatMap(([group, part]) => (part === undefined ? [] : [group]))
+  if (parts.length === 0) return { plan, steps }
+  const byFirst = new Map(resolved.map(([[first], part]) => [first, part]))
+  const folded = foldedOf(plan, parts)
   return {
     plan: folded.plan,
-    steps: folded.steps.flatMap((indexes) => {
-      const [first = -1, ...others] = indexes
-      const part = others.length > 0 && [...parts].find(([group]) => group.includes(first))?.[1]
-      return part || steps[first] || []
+    steps: folded.steps.flatMap(([first = -1, ...others]) => {
+      const part = others.length > 0 ? byFirst.get(first) : undefined
+      return part ?? steps[first] ?? []
     }),
   }
 }
@@ -162,7 +163,6 @@ function resolvePart(
   const own = planPart(definition, (pin) => find(pin).config)
   const models = definition.pins.map(find)
   const keys = [PART_KEY, ...models.map(({ pinnedKey }) => pinnedKey)]
-  const { steps: _, ...entry } = { steps: undefined, ...target, plan: own }
-  const inner = resolveSteps({ ...entry }, own)
-  return { ...entry, steps: inner, part: { text, models, keys } }
+  const entry = { ...target, plan: own, part: { text, models, keys } }
+  return { ...entry, steps: resolveSteps(entry, own) }
 }

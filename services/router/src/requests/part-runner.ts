@@ -57,7 +57,7 @@ export class PartRunner {
   readonly #options: PartRunnerOptions
   readonly #dependencies: Omit<RequestDependencies, 'metrics' | 'replicaCounts'>
   readonly #pins: RequestOwner['pins']
-  /** The one that was used last is the last. */
+  /** By text; the one that was used last is the last. */
   readonly #planned = new Map<string, PlannedPart>()
   readonly #drained = new ReadyGate()
   readonly #memory: ByteCount
@@ -95,8 +95,7 @@ export class PartRunner {
     try {
       if (this.#isStopping) throw new ServeError('SERVER_STOPPING', 'the step stops')
       const { text, skipped } = readProgram(program)
-      const { pins, target } = this.#find(text)
-      for (const pin of pins) this.#options.configOf(pin)
+      const { target } = this.#find(text)
       this.#run({ target, request, skipped }, sink, o)
     } catch (error) {
       const { replica } = this.#options
@@ -145,18 +144,24 @@ export class PartRunner {
   #find(text: string): PlannedPart {
     const known = this.#planned.get(text)
     if (known !== undefined) {
+      // A revision may have gone since the last request.
+      this.#checkPins(known.pins)
       this.#planned.delete(text)
       this.#planned.set(text, known)
       return known
     }
     const part = readPartText(text)
-    // A revision that is not here is told as such.
-    for (const pin of part.pins) this.#options.configOf(pin)
+    this.#checkPins(part.pins)
     const planned = { pins: part.pins, target: this.#plan(part) }
     const [oldest] = this.#planned.keys()
     if (this.#planned.size >= MAX_KEPT && oldest !== undefined) this.#planned.delete(oldest)
     this.#planned.set(text, planned)
     return planned
+  }
+
+  /** @throws ServeError of `configOf` for a revision that is not here. */
+  #checkPins(pins: PartDefinition['pins']): void {
+    for (const pin of pins) this.#options.configOf(pin)
   }
 
   #plan(part: PartDefinition): ResolvedEntry {
@@ -205,6 +210,7 @@ function toTarget(plan: EnsemblePlan, models: ReadonlyMap<string, CatalogModel>)
     pinnedKey: revisionKey(pinned),
     outputs: config.output.map((output) => output.name),
     plan,
+    // A part, which nobody calls from here as one.
     part: { text: '', models: [], keys: [] },
   }
 }
