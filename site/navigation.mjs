@@ -28,6 +28,7 @@ const SECTIONS = {
       'manifests',
       'gitops',
       'models',
+      'gpus',
       'ensembles',
       'graphs',
       'step-calls',

@@ -200,6 +200,14 @@ export interface LoadedModel {
    * @param batch - checked against the config; the tensors are viewed, not copied, until this resolves.
    */
   execute(batch: readonly EngineRequest[], o: BatchOptions): Promise<ExecutionTimes>
+  /**
+   * Ends the process of an instance, so that another takes its place: what the old one had on a device is gone. Absent where
+   * instances execute in the process of the server.
+   *
+   * @param problem - why, for the log and for the requests that execute there.
+   * @returns resolves when the old process has ended; executions wait for the new one.
+   */
+  replace?(instance: number, problem: string): Promise<void>
   /** Asks the model itself whether it is ready; absent if it has no word on that. Takes seconds at most, never rejects. */
   readonly isReady?: (() => Promise<boolean>) | undefined
   close(): Promise<void>

@@ -1,4 +1,5 @@
 export { CudaImports } from './devices/cuda-memory.ts'
+export { isDeviceFault } from './devices/device-faults.ts'
 export { createDevices, type Devices, type FoundDevices, NO_DEVICES } from './devices/devices.ts'
 export { GpuMetrics } from './devices/gpu-metrics.ts'
 export type {

@@ -108,6 +108,16 @@ export class StepEvents {
         readonly got: string
         readonly want: string
       }) => log.warn('model output differs from the configuration', { ...o }),
+      deviceTried: (instance: number, error: string) =>
+        log.warn('executions fail with an error of the device, trying a request', {
+          instance,
+          error,
+        }),
+      deviceWorks: (instance: number) => log.info('the device works again', { instance }),
+      instanceReplaced: (instance: number, problem: string) =>
+        log.error('instance is replaced, its device fails', { instance, error: problem }),
+      modelLost: (problem: string) =>
+        log.error('model cannot be executed by this process again', { error: problem }),
       resultDropped: () => log.debug('result dropped, its caller has left', {}),
     }
   }

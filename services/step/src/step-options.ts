@@ -63,6 +63,8 @@ export interface StepOptions extends Partial<BeyondConfig> {
   readonly hostPolicies?: HostPolicies | undefined
   /** Rate limiter; absent if instances execute whenever they are idle. */
   readonly limiter?: RateLimiter | undefined
+  /** Called when a model is lost to the process by a fault of its device. If absent, the model is UNAVAILABLE until it is loaded anew. */
+  readonly modelLost?: (problem: string) => void
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: ServerMetrics

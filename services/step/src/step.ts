@@ -1,4 +1,4 @@
-import type { ServedModel, StepControl } from '@tutti/api'
+import type { PinnedVersion, ServedModel, StepControl } from '@tutti/api'
 import { BUILTIN_HOST, BUILTIN_HOST_CONFIG } from '@tutti/builtins'
 import { limitLog, ofEachModel } from '@tutti/chassis'
 import type { ModelConfig } from '@tutti/model-config'
@@ -98,7 +98,7 @@ export class Step {
     })
     this.models = new ModelLoader({
       table: this.#table,
-      settings: { ...settings, host },
+      settings: { ...settings, host, lost: (pin, problem) => this.#lose(pin, problem) },
       events: this.#events,
     })
     metrics?.addFamilies(() => [loadFailures(this.models)])
@@ -126,6 +126,11 @@ export class Step {
   /** True if requests for parts of graphs are taken. */
   get runsParts(): boolean {
     return this.#parts !== undefined
+  }
+
+  #lose(pin: PinnedVersion, problem: string): void {
+    this.#table.lose(pin, problem)
+    this.#settings.modelLost?.(`model '${pin.model}' version ${pin.version}: ${problem}`)
   }
 
   #configOf(pin: ModelTarget): ModelConfig {

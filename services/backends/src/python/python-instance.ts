@@ -94,6 +94,13 @@ export class PythonInstance {
     })
   }
 
+  /** Ends the process, and resolves when it has ended: another one is started. Nothing happens while there is none. */
+  async replace(problem: string): Promise<void> {
+    const process = this.#session.live?.process
+    process?.kill(problem)
+    await process?.ended
+  }
+
   /** Ends the process after the model's `finalize`. A process that does not finalize in time is killed. */
   async close(): Promise<void> {
     const session = await this.#session.close()

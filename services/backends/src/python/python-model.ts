@@ -24,6 +24,10 @@ export class PythonModel implements LoadedModel {
     return instance.execute(batch, o)
   }
 
+  async replace(instance: number, problem: string): Promise<void> {
+    await this.#instances[instance]?.replace(problem)
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#instances.map((instance) => instance.close()))
     this.#closed()

@@ -5,7 +5,7 @@ import { flagRefusal, parseFlags, type RefusedFlags } from '../flags/flags.ts'
 import { createLogger, type Logger } from '../log/log.ts'
 import type { LogSettings } from '../log/log-settings.ts'
 import { createHealth, type Health } from '../process/health.ts'
-import { type Running, runUntilSignal } from '../process/lifecycle.ts'
+import { type GiveUp, type Running, runUntilSignal } from '../process/lifecycle.ts'
 import { freeStartMemory } from '../runtime.ts'
 import type { StatusLine } from '../terminal/status-line.ts'
 import type { ProcessEnvironment } from './process-environment.ts'
@@ -25,6 +25,8 @@ export interface StartOptions<T extends FlagTable> {
   readonly health: Health
   /** Aborts when a stop signal comes before the start is done. */
   readonly signal: AbortSignal
+  /** Stops the process, so that another takes its place; absent where something else runs it, such as a test. */
+  readonly giveUp?: GiveUp
 }
 
 /** A program that serves until a signal ends it. */
@@ -84,9 +86,9 @@ export async function runExecutable<const T extends FlagTable>(
   const logger = openLogger(executable.name, toLogSettings(processFlags), statusLine)
   logIgnored(executable.flags, flags, logger)
   return await runUntilSignal({
-    start: async ({ signal }) => {
+    start: async ({ signal, giveUp }) => {
       const given = { flags, settings, env: environment.env, log: logger, statusLine }
-      const running = await executable.start({ ...given, health, signal })
+      const running = await executable.start({ ...given, health, signal, giveUp })
       // Before the process is ready: collecting takes a tenth of a second.
       freeStartMemory()
       return running

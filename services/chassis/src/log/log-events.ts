@@ -5,6 +5,7 @@ export const LIFECYCLE_EVENTS = {
   startGivenUp: 'start given up',
   started: 'started',
   stopping: 'stopping',
+  givenUp: 'the process must be replaced, stopping',
   draining: 'draining',
   drained: 'drained',
   drainFailed: 'drain failed',

@@ -5,12 +5,12 @@ import { createLogger } from '../log/log.ts'
 import { createManualClock } from '../testing/manual-clock.ts'
 import { createSignalSource } from '../testing/manual-signals.ts'
 import { createHealth } from './health.ts'
-import { processSignals, type Running, runUntilSignal } from './lifecycle.ts'
+import { type GiveUp, processSignals, type Running, runUntilSignal } from './lifecycle.ts'
 
 /** Runs a lifecycle whose stages tell what they do, and lets a test wait for what the log says. */
 function run(
   o: {
-    readonly start?: (o: { signal: AbortSignal }) => Promise<void>
+    readonly start?: (o: { signal: AbortSignal; giveUp: GiveUp }) => Promise<void>
     readonly running?: Partial<Running>
   } = {},
 ) {
@@ -119,6 +119,26 @@ await t.test('a start that ends in spite of a signal is drained and closed', asy
   t.equal(await code, 0)
   t.notOk(steps.includes('started'))
   t.ok(steps.includes('closed'))
+})
+
+await t.test('a process that gives up drains, and ends with a code of its own', async (t) => {
+  for (const drain of [undefined, () => Promise.reject(new Error('stuck'))]) {
+    let giveUp: GiveUp | undefined
+    const { signals, steps, code, health, logged } = run({
+      start: async (given) => {
+        giveUp = given.giveUp
+      },
+      ...(drain && { running: { drain } }),
+    })
+    await logged('started')
+    giveUp?.('the device fails')
+    giveUp?.('and again')
+    t.same(health.reasons, ['the device fails'])
+    signals.send('SIGTERM')
+    t.equal(await code, 70)
+    t.equal(steps.filter((step) => step === 'the process must be replaced, stopping').length, 1)
+    t.ok(steps.includes('drain: not ready'))
+  }
 })
 
 await t.test('a start that ignores the signal is left after the grace period', async (t) => {

@@ -26,9 +26,24 @@ export interface SignalSource {
   listen(onSignal: (signal: StopSignal) => void): () => void
 }
 
+/**
+ * Stops a process that must be replaced by another one. Has no effect once it stops.
+ *
+ * @param problem - why; it is logged, and held against the readiness.
+ */
+export type GiveUp = (problem: string) => void
+
+/** Exit code of a process that gave up. */
+export const GIVEN_UP_CODE = 70
+
 export interface LifecycleOptions {
-  /** Opens everything. @param o.signal - aborts when a stop signal comes before the start is done. */
-  readonly start: (o: { readonly signal: AbortSignal }) => Promise<Running>
+  /**
+   * Opens everything.
+   *
+   * @param o.signal - aborts when a stop signal comes before the start is done.
+   * @param o.giveUp - stops the process as a signal does, because it can do its work no longer.
+   */
+  readonly start: (o: { readonly signal: AbortSignal; readonly giveUp: GiveUp }) => Promise<Running>
   readonly health: Health
   readonly logger: Logger
   readonly signals: SignalSource
@@ -45,7 +60,7 @@ export interface LifecycleOptions {
  * Runs an executable: start, ready, and on SIGTERM or SIGINT not ready, stop accepting, drain within the grace period,
  * close, exit. A second signal exits at once with 128 + its number, but not one that follows the first within 250 ms.
  *
- * Exit code 0 if all of it went well, 1 if start, drain or close failed or took longer than allowed.
+ * Exit code 0 if all of it went well, 1 if start, drain or close failed or took longer than allowed, GIVEN_UP_CODE after `giveUp`.
  *
  * @returns resolves with the code after `exit` was called with it.
  */
@@ -62,6 +77,15 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
     exited.resolve(code)
   }
   const clock = o.clock ?? systemClock
+  let hasGivenUp = false
+  const giveUp = (problem: string): void => {
+    if (stop.signal.aborted) return
+    hasGivenUp = true
+    stoppedAt = clock.now()
+    o.health.hold('stopping', problem)
+    o.logger.error(EVENTS.givenUp, { error: problem, code: GIVEN_UP_CODE })
+    stop.abort(new ServeError('SERVER_STOPPING', problem))
+  }
   let stoppedAt = 0
   const unlisten = o.signals.listen((signal) => {
     if (!stop.signal.aborted) {
@@ -75,7 +99,10 @@ export async function runUntilSignal(o: LifecycleOptions): Promise<number> {
     o.logger.warn(EVENTS.secondSignal, { signal })
     exit({ code: 128 + SIGNAL_NUMBERS[signal], isBusy: true })
   })
-  runStages(o, stop.signal).then(exit, (error: unknown) => {
+  // Threads may be in a library that would end the process in another way.
+  const end = ({ code, isBusy }: Ending): void =>
+    exit(hasGivenUp ? { code: GIVEN_UP_CODE, isBusy: true } : { code, isBusy })
+  runStages(o, { stop: stop.signal, giveUp }).then(end, (error: unknown) => {
     o.logger.error(EVENTS.failed, { error: ServeError.from(error) })
     exit({ code: 1, isBusy: true })
   })
@@ -112,12 +139,15 @@ interface Ending {
   readonly isBusy: boolean
 }
 
-async function runStages(o: LifecycleOptions, stop: AbortSignal): Promise<Ending> {
+async function runStages(
+  o: LifecycleOptions,
+  { stop, giveUp }: { readonly stop: AbortSignal; readonly giveUp: GiveUp },
+): Promise<Ending> {
   const { health, logger } = o
   const clock = o.clock ?? systemClock
   logger.info(EVENTS.starting)
   const grace = new AbortController()
-  const started = o.start({ signal: stop })
+  const started = o.start({ signal: stop, giveUp })
   const stopped = new Promise<void>((resolve) => {
     stop.addEventListener('abort', () => resolve(), { once: true })
     if (stop.aborted) resolve()

@@ -5,6 +5,7 @@ import type { ObservedModel, RequestObserver } from '@tutti/tensor'
 import type { SchedulerEvents } from '../log-events.ts'
 import type { AutoDelay } from '../queue/auto-delay.ts'
 import type { DeclaredOutputs } from './declared-outputs.ts'
+import type { DeviceWatch } from './device-watch.ts'
 import type { ResponseOrder } from './response-order.ts'
 
 /** The parts that all executions of one model version share. */
@@ -25,6 +26,8 @@ export interface ExecutionContext {
   readonly order?: ResponseOrder
   /** Present with `maxQueueDelay: auto`: it learns how long executions take. */
   readonly autoDelay?: AutoDelay
+  /** Learns how executions end; absent where nothing executes on devices. */
+  readonly deviceWatch?: Pick<DeviceWatch, 'executed'> | undefined
   /** The origin that every error of this model version names. */
   readonly details: { readonly model: string; readonly version: string; readonly replica: string }
 }

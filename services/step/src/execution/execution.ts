@@ -39,6 +39,10 @@ export class Execution implements BatchOptions {
   /** Gives back the memory that is reserved for its engine. */
   #unreserve: (() => void) | undefined
   #isReleased = false
+  /** First error of its requests. */
+  #failure: ServeError | undefined
+  /** Whether the watch for faults of devices has learned of its end. */
+  #isTold = false
 
   constructor(owner: Owner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
     this.instance = o.instance
@@ -65,7 +69,13 @@ export class Execution implements BatchOptions {
     return this.requests.flatMap(({ request }) => request.inputs)
   }
 
+  /** Notes that the engine failed one of its requests. */
+  failed(error: ServeError): void {
+    this.#failure ??= error
+  }
+
   #ended(times: ExecutionTimes | undefined, failure?: ServeError): void {
+    this.#failure ??= failure
     this.#giveMemoryBack()
     if (times !== undefined) {
       let batchSize = 0
@@ -76,7 +86,15 @@ export class Execution implements BatchOptions {
     }
     for (const request of this.requests) request.executed(this, times, failure)
     this.#owner.ended(this)
-    this.release(times)
+    const free = this.#tell()
+    this.#release(times, free)
+  }
+
+  /** Tells the watch for faults of devices how it ended. @returns as `DeviceWatch.executed`. */
+  #tell(): Promise<void> | undefined {
+    if (this.#isTold) return undefined
+    this.#isTold = true
+    return this.#owner.context.deviceWatch?.executed(this.instance, this.#failure)
   }
 
   onAbandon(listener: (request: number) => void): void {
@@ -91,11 +109,18 @@ export class Execution implements BatchOptions {
 
   /** Gives the instance back. An engine that is done with it before it has answered all calls this too. */
   release(times?: ExecutionTimes): void {
+    // Its failures are known; that it went well is known at its end alone.
+    this.#release(times, this.#failure === undefined ? undefined : this.#tell())
+  }
+
+  /** @param free - if the instance is to execute nothing until it resolves. */
+  #release(times: ExecutionTimes | undefined, free: Promise<void> | undefined): void {
     if (this.#isReleased) return
     this.#isReleased = true
     // Else the next execution, which begins now, would find too little.
     if (times !== undefined) this.#giveMemoryBack()
-    this.#owner.released(this.instance, times)
+    if (free === undefined) this.#owner.released(this.instance, times)
+    else void free.then(() => this.#owner.released(this.instance, times))
   }
 
   #giveMemoryBack(): void {
@@ -194,6 +219,7 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   fail(error: ServeError): void {
+    this.#execution?.failed(error)
     if (this.#state === 'running') this.#end(error)
     else this.#drop()
   }

@@ -225,15 +225,20 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   /** Answers what waits with SERVER_STOPPING, which may be tried again elsewhere, and what runs with ENGINE_STOPPED. */
   stop(): void {
+    this.refuseWaiting()
+    for (const { requests } of this.#executions) {
+      for (const scheduled of requests) this.abandon(scheduled, stoppedError(scheduled.request))
+    }
+  }
+
+  /** Starts nothing more: answers what waits, and further requests, with SERVER_STOPPING, which may be tried again elsewhere. */
+  refuseWaiting(): void {
     this.#isStopping = true
     this.#clearTimer?.()
     for (const scheduled of this.#dependencies.queue.clear()) {
       this.#dequeued(scheduled)
       const { isAgain, request } = scheduled
       scheduled.refuse(isAgain ? stoppedError(request) : stoppingError(request))
-    }
-    for (const { requests } of this.#executions) {
-      for (const scheduled of requests) this.abandon(scheduled, stoppedError(scheduled.request))
     }
   }
 }

@@ -2,6 +2,7 @@ import type { ServedModel, VersionState } from '@tutti/api'
 import type { LoadedModel } from '@tutti/backends'
 import type { ModelConfig } from '@tutti/model-config'
 import type { StatisticsRecorder } from '@tutti/telemetry'
+import type { DeviceWatch } from '../execution/device-watch.ts'
 import type { CheckedScheduler } from '../execution/scheduler.ts'
 import type { InstanceLimits } from '../limiter/rate-limiter.ts'
 import type { PreparedVersion } from './prepare-model.ts'
@@ -10,6 +11,7 @@ import type { PreparedVersion } from './prepare-model.ts'
 export interface Serving extends CheckedScheduler {
   readonly loaded: LoadedModel
   readonly statistics: StatisticsRecorder
+  readonly deviceWatch?: Pick<DeviceWatch, 'isLost'> | undefined
   /** Present with a rate limiter; closed after `loaded`. */
   readonly limits?: InstanceLimits | undefined
   /** Number of requests that can execute at the same time. */
@@ -20,7 +22,7 @@ export interface Serving extends CheckedScheduler {
   readonly loadSeconds: number
 }
 
-interface ClosedServing extends Pick<Serving, 'limits'> {
+interface ClosedServing extends Pick<Serving, 'limits' | 'deviceWatch'> {
   readonly loaded: LoadedModel | undefined
 }
 
@@ -61,9 +63,9 @@ export interface HostedModel {
 }
 
 /** Releases the engine, if it was loaded, and then what its instances held. */
-export async function closeServing({ loaded, limits }: ClosedServing): Promise<void> {
+export async function closeServing({ loaded, limits, deviceWatch }: ClosedServing): Promise<void> {
   try {
-    await loaded?.close()
+    if (deviceWatch?.isLost !== true) await loaded?.close()
   } finally {
     limits?.close()
   }

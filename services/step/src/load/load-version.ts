@@ -1,3 +1,4 @@
+import type { PinnedVersion } from '@tutti/api'
 import { type LoadedModel, type ModelHost, selectEngine } from '@tutti/backends'
 import {
   compileRequestCheck,
@@ -10,6 +11,7 @@ import {
 import { digestVersion, versionDirectory } from '@tutti/repository'
 import { StatisticsRecorder } from '@tutti/telemetry'
 import { DeclaredOutputs } from '../execution/declared-outputs.ts'
+import { DeviceWatch } from '../execution/device-watch.ts'
 import type { ScheduledRequest } from '../execution/execution.ts'
 import type { ExecutionContext } from '../execution/execution-context.ts'
 import { ResponseOrder } from '../execution/response-order.ts'
@@ -34,11 +36,13 @@ import {
   requireShareable,
   requireSupported,
 } from './supported-settings.ts'
-import { warmUp } from './warm-up.ts'
+import { executeOnce, trialRequest, type WarmUpOptions, warmUp } from './warm-up.ts'
 
 export interface VersionLoadOptions extends StepSettings {
   /** Services of the server that the models may call. */
   readonly host: ModelHost
+  /** Called when the process can execute a revision no longer. */
+  readonly lost: (pin: PinnedVersion, problem: string) => void
 }
 
 /**
@@ -82,31 +86,66 @@ export async function loadVersion(
     // Most engines cannot be interrupted.
     signal.throwIfAborted()
     const check = sequences?.check ?? compileRequestCheck(config)
-    const events = new StepEvents(o.log)
-    await warmUp(loaded, {
-      config,
+    const deviceWatch = await startUse(loaded, {
+      source,
       instances,
       check: sequences?.warmUpCheck ?? check,
-      modelDirectory,
-      random: Math.random,
-      warnOfInputs: (sample, inputs) => events.warmUpInputsUnknown(name, sample, inputs),
+      settings: o,
     })
     const hasCache = isCached(config, o.cache)
     const recorded = { name, version: String(version), hasCache, clock: o.clock }
     const statistics = new StatisticsRecorder(recorded)
     const parts = { loaded, config, version, instances, statistics, settings: o, sequences, limits }
-    const scheduler = buildScheduler(parts)
+    const scheduler = buildScheduler({ ...parts, deviceWatch })
     const cached = cacheResponses(scheduler, { ...parts, revision })
     const slots = countSlots(config)
     const loadSeconds = (o.clock.now() - startedAt) / 1000
     const directories = [source.versionDirectory, modelDirectory]
-    const own = { loaded, statistics, limits, slots, directories, loadSeconds }
+    const own = { loaded, statistics, limits, deviceWatch, slots, directories, loadSeconds }
     return { revision, serving: { ...own, check, scheduler, cached } }
   } catch (error) {
     // The first failure is the one that is told.
     await closeServing({ loaded, limits }).catch(() => {})
     throw error
   }
+}
+
+/** Warms a version up, and opens the watch for faults of the devices that it executes on. */
+async function startUse(
+  loaded: LoadedModel,
+  o: Pick<WarmUpOptions, 'check' | 'instances'> & {
+    readonly source: ModelVersionSource
+    readonly settings: VersionLoadOptions
+  },
+): Promise<DeviceWatch> {
+  const { source, settings, check, instances } = o
+  const { name: model, version, revision, config, modelDirectory } = source
+  const events = new StepEvents(settings.log)
+  const warmingUp: WarmUpOptions = {
+    config,
+    instances,
+    check,
+    modelDirectory,
+    random: Math.random,
+    warnOfInputs: (sample, inputs) => events.warmUpInputsUnknown(model, sample, inputs),
+  }
+  await warmUp(loaded, warmingUp)
+  const lines = events.forVersion(model, version)
+  return new DeviceWatch({
+    loaded,
+    events: lines,
+    clock: settings.clock,
+    tryOut: async (instance) => {
+      const request = await trialRequest(warmingUp)
+      if (request === undefined) return undefined
+      await executeOnce(loaded, { request, instance })
+      return 'worked'
+    },
+    lost: (problem) => {
+      lines.modelLost(problem)
+      settings.lost({ model, version, revision }, problem)
+    },
+  })
 }
 
 /** Builds the scheduler that a loaded version's configuration asks for: its queue, batching, order, and rules for outputs. */
@@ -124,6 +163,7 @@ interface SchedulerOptions {
   readonly statistics: StatisticsRecorder
   /** Sequences of a model with `sequence_batching`. */
   readonly sequences?: Sequences | undefined
+  readonly deviceWatch?: DeviceWatch | undefined
   /** Limits of the instances; absent without a rate limiter. */
   readonly limits?: InstanceLimits | undefined
   readonly settings: Pick<
@@ -155,7 +195,7 @@ function chooseParts(o: SchedulerOptions): SchedulerDependencies<ScheduledReques
 }
 
 function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): ExecutionContext {
-  const { config, version, statistics } = o
+  const { config, version, statistics, deviceWatch } = o
   const { clock, log, replica, metrics } = o.settings
   const { dynamic_batching: dynamic, sequence_batching: sequence } = config
   const events = new StepEvents(log).forVersion(statistics.name, version)
@@ -171,6 +211,7 @@ function buildContext(o: Omit<SchedulerOptions, 'sequences' | 'limits'>): Execut
     hasReshape: config.output.some(({ reshape }) => reshape !== undefined),
     isDecoupled: isDecoupled(config),
     ...(isOrdered && { order: new ResponseOrder() }),
+    deviceWatch,
     ...(isAutoDelayed(o) && { autoDelay: new AutoDelay() }),
     details: { model: statistics.name, version: String(version), replica },
   }

@@ -124,6 +124,23 @@ export class ModelTable {
     this.#dependencies.changed()
   }
 
+  /**
+   * Takes a model out of service whose engine can execute nothing more; its versions stay listed as UNAVAILABLE, and what waits
+   * for them is refused. Nothing happens if the revision is not served.
+   */
+  lose({ model: name, version, revision }: PinnedVersion, reason: string): void {
+    const before = this.byName.get(name)
+    const lost = before?.versions.get(version)
+    if (before === undefined || lost?.serving === undefined || lost.revision !== revision) return
+    const versions = new Map([...before.versions].map(([n, old]) => [n, toLost(old, reason)]))
+    for (const { serving } of before.versions.values()) serving?.scheduler.refuseWaiting()
+    // Without a digest, so that the next load of the same files is one.
+    const model = { ...before, versions, digest: '', release: async () => {} }
+    this.byName.set(name, model)
+    this.#retire(before, model)
+    this.#dependencies.changed()
+  }
+
   /** Takes the model away; its versions stay listed. Nothing happens to a name that is not known. */
   unload(name: string): void {
     const before = this.byName.get(name)
@@ -240,6 +257,12 @@ function toUnlisted(old: HostedVersion): HostedVersion {
   const none = { version: old.version, revision: old.revision, serving: undefined }
   if (old.serving !== undefined) return { ...none, state: 'UNLOADING', reason: '' }
   return old.state === 'LOADING' ? { ...none, state: 'UNAVAILABLE', reason: 'unloaded' } : old
+}
+
+/** Lists a version that is served as one that is not. */
+function toLost(old: HostedVersion, reason: string): HostedVersion {
+  if (old.serving === undefined) return old
+  return { ...old, serving: undefined, state: 'UNAVAILABLE', reason }
 }
 
 function hasFailed({ state, reason }: HostedVersion): boolean {

@@ -8,7 +8,7 @@ import { EMPTY_CONTEXT, type StepRequest } from '@tutti/tensor'
 import type { Serving } from './hosted-model.ts'
 import { warmUpInput } from './warm-up-data.ts'
 
-interface WarmUpOptions {
+export interface WarmUpOptions {
   readonly config: ModelConfig
   readonly instances: number
   readonly check: Serving['check']
@@ -44,6 +44,40 @@ export async function warmUp(model: LoadedModel, o: WarmUpOptions): Promise<void
       throw new ServeError('MODEL_WARMUP_FAILED', text, { code: 'INVALID_ARGUMENT', cause })
     }
   }
+}
+
+/**
+ * Makes the request that tells whether a model works: the first sample of its `model_warmup`, else zeros in the smallest shapes
+ * that its configuration allows.
+ *
+ * @returns undefined if none can be made.
+ */
+export async function trialRequest(o: WarmUpOptions): Promise<StepRequest | undefined> {
+  const { model_warmup: samples } = o.config
+  const sample = samples.find(({ batch_size: size }) => size > 0) ?? zeroSample(o.config)
+  try {
+    return await sampleRequest(sample, o)
+  } catch {
+    // A file of the sample is gone, or the model has rules for its requests that zeros break.
+    return undefined
+  }
+}
+
+function zeroSample({ input }: ModelConfig): ModelWarmup {
+  const wanted = input.filter(({ optional }) => !optional)
+  const inputs = wanted.map(({ name, data_type, dims }) => {
+    const extents = dims.map((extent) => Math.max(1, extent))
+    return [name, { data_type, dims: extents, zero_data: true }] as const
+  })
+  return { name: 'zeros', batch_size: 1, count: 0, inputs: Object.fromEntries(inputs) }
+}
+
+/** Executes a request once on an instance. @throws ServeError the error that the model gives it. */
+export async function executeOnce(
+  model: LoadedModel,
+  o: { readonly request: StepRequest; readonly instance: number },
+): Promise<void> {
+  await runSample(model, { ...o, sizes: [1] })
 }
 
 async function sampleRequest(sample: ModelWarmup, o: WarmUpOptions): Promise<StepRequest> {

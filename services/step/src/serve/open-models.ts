@@ -11,7 +11,14 @@ import { type ModelFlags, openEngines, openRepository, toStepSettings } from './
 export interface OpenModelsOptions
   extends Pick<
     StepOptions,
-    'replica' | 'unpinned' | 'routers' | 'control' | 'resolveFrom' | 'builtins' | 'openParts'
+    | 'replica'
+    | 'unpinned'
+    | 'routers'
+    | 'control'
+    | 'resolveFrom'
+    | 'builtins'
+    | 'openParts'
+    | 'modelLost'
   > {
   readonly flags: ModelFlags & { readonly 'allow-gpu-metrics'?: boolean }
   readonly log: Logger
@@ -39,7 +46,16 @@ export interface OpenedModels {
  */
 export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedModels {
   const { flags, log, statusLine, places, beyond, engines: given, backends } = o
-  const { replica, unpinned, routers, control, resolveFrom, builtins = false, openParts } = o
+  const {
+    replica,
+    unpinned,
+    routers,
+    control,
+    resolveFrom,
+    builtins = false,
+    openParts,
+    modelLost,
+  } = o
   const { metrics, cache, clock, env, opened } = shared
   const repository = openRepository(flags, { ...places, env, log, statusLine })
   opened.defer(() => repository.close())
@@ -54,6 +70,7 @@ export function openModels(shared: ProcessBase, o: OpenModelsOptions): OpenedMod
     replica,
     builtins,
     ...(openParts && { openParts }),
+    ...(modelLost && { modelLost }),
     ...(unpinned && { unpinned }),
     ...(routers && { routers }),
     ...(control && { control }),

@@ -66,6 +66,7 @@ async function composeStep(
     unpinned: member.whenUnpinned,
     routers: member.routers,
     control: () => FLAGS_RULE,
+    ...(o.giveUp && { modelLost: o.giveUp }),
     openParts: (models) => {
       const { replica } = own
       const maxBytes = flags['max-inflight-bytes']
