@@ -1,8 +1,10 @@
 import {
   parseDescriptionJson,
   parseServedByRouter,
+  parseStartProgress,
   parseStepLoad,
   type ServedByRouter,
+  type StartProgress,
   type StepDescription,
   type StepLoad,
 } from '@tutti/api'
@@ -35,6 +37,8 @@ export interface PodCallOptions {
 export interface PodClient {
   servedByRouter(pod: PodAddress, o: PodCallOptions): Promise<ServedByRouter>
   servedByStep(pod: PodAddress, o: PodCallOptions): Promise<StepDescription>
+  /** Asks a pod that fetches or loads how far it is. */
+  startOfStep(pod: PodAddress, o: PodCallOptions): Promise<StartProgress>
   loadOfStep(pod: PodAddress, o: PodCallOptions): Promise<StepLoad>
 }
 
@@ -92,6 +96,7 @@ export function createPodClient(o: PodClientOptions): PodClient {
   return {
     servedByRouter: (pod, options) => ask(pod, SERVED_BY_ROUTER, options),
     servedByStep: (pod, options) => ask(pod, SERVED_BY_STEP, options),
+    startOfStep: (pod, options) => ask(pod, START_OF_STEP, options),
     loadOfStep: (pod, options) => ask(pod, LOAD_OF_STEP, options),
   }
 }
@@ -135,6 +140,13 @@ const SERVED_BY_STEP: Question<StepDescription> = {
   maxBytes: 2 * MIB,
   maxValues: 2 ** 17,
   parse: parseDescriptionJson,
+}
+const START_OF_STEP: Question<StartProgress> = {
+  of: 'step',
+  path: '/tutti/v1/start',
+  maxBytes: MIB,
+  maxValues: 2 ** 14,
+  parse: parseStartProgress,
 }
 const LOAD_OF_STEP: Question<StepLoad> = {
   of: 'step',

@@ -1,3 +1,4 @@
+import { FETCH } from '@tutti/api'
 import type { ContainerStatus, KubeObject, ObjectMeta, PodSpec, PodStatus } from '@tutti/kube'
 import type { PodAddress } from './pod-client.ts'
 
@@ -51,4 +52,11 @@ export function podAddressOf(pod: PodState): PodAddress | undefined {
 /** Returns the status of the container `main`, which serves; undefined before there is one. */
 export function mainStatusOf(pod: PodState): CachedContainer | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === 'main')
+}
+
+/** True while the init container runs that fetches a model's files. */
+export function isFetching(pod: PodState): boolean {
+  return (pod.status?.initContainerStatuses ?? []).some(
+    ({ name, state }) => name === FETCH && state?.running !== undefined,
+  )
 }

@@ -4,7 +4,7 @@ import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import type { ModelFacts } from './model-facts.ts'
 import { resourcesOfFetch } from './model-resources.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
-import type { StepPodSettings } from './step-settings.ts'
+import { PORTS, type StepPodSettings } from './step-settings.ts'
 
 const MODELS = '/models'
 /** Pattern of the paths of `modelDirectory`, without anchors. */
@@ -75,6 +75,9 @@ function buildFetched(
     uri,
     '--to',
     directory,
+    // Where the step answers the operator later.
+    '--progress-port',
+    String(PORTS.metrics),
     ...(digest === undefined ? [] : ['--digest', digest]),
     ...(secretRef === undefined ? [] : ['--secret-dir', CREDENTIALS]),
   ]

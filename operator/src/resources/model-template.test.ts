@@ -130,6 +130,8 @@ await t.test('artifacts are fetched, or checked, before the model is loaded', as
         's3://bucket/yolo',
         '--to',
         '/models/yolo',
+        '--progress-port',
+        '8002',
         '--digest',
         DIGEST,
         '--secret-dir',

@@ -34,6 +34,7 @@ function rig(t: Test) {
   const decisions: string[] = []
   const client: PodClient = {
     servedByRouter: () => Promise.reject(new Error('not asked here')),
+    startOfStep: () => Promise.reject(new Error('not asked here')),
     servedByStep: () => Promise.reject(new Error('not asked here')),
     loadOfStep: async ({ namespace }) => {
       state.asked += 1

@@ -204,6 +204,7 @@ export class PodPlayer {
       if (playing === undefined) response.writeHead(404).end()
       else if (playing.isMute) this.#leaveOpen()
       else if (model === undefined) void this.#servedByRouter(playing.namespace).then(answer)
+      else if (url === '/tutti/v1/start') answer({ loads: [] })
       else if (url === '/tutti/v1/load') {
         answer({ models: [{ name: model.name, ...this.#options.load() }] })
       } else answer(toDescriptionJson({ replica: uid, models: [model] }))

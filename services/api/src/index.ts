@@ -60,6 +60,7 @@ export {
   resourceState,
   WAITING_REASONS,
 } from './status/resource-state.ts'
+export { startText } from './status/start-text.ts'
 export {
   Condition,
   ENSEMBLE_CONDITIONS,
@@ -70,6 +71,7 @@ export {
   MOST_PODS,
   MOST_SERVED,
   type ModelConditionType,
+  ModelStart,
   ModelStatus,
   ROUTER_CONDITIONS,
   type RouterConditionType,
@@ -82,8 +84,10 @@ export { type EdgeIdentity, EdgeRoutes, parseEdgeRoutes } from './wire/edge-rout
 export { mergeStatistics } from './wire/merge-statistics.ts'
 export {
   parseServedByRouter,
+  parseStartProgress,
   parseStepLoad,
   ServedByRouter,
+  StartProgress,
   StepLoad,
 } from './wire/process-answers.ts'
 export { parseStatisticsJson, toStatisticsJson } from './wire/statistics-wire.ts'

@@ -14,6 +14,8 @@ export interface EngineOptions {
    * an error.
    */
   readonly signal?: AbortSignal
+  /** Called with what the load waits for now, in a few words, e.g. `initialize of m_0`. */
+  readonly report?: (doing: string) => void
   /** Milliseconds that an instance which has ended may take to start again. Absent: no limit. */
   readonly restartMs?: number
 }

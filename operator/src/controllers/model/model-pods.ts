@@ -1,4 +1,4 @@
-import type { ServedModel } from '@tutti/api'
+import type { ServedModel, StartProgress } from '@tutti/api'
 import type { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import { areContainersReady, isAlive, type PodState } from '../../pods/pod-state.ts'
@@ -11,6 +11,8 @@ export interface ModelPod {
   readonly isCurrent: boolean
   /** Answer about the model; absent if the pod was not asked, did not answer, or does not know the model yet. */
   readonly model?: ServedModel
+  /** How far the pod says that its start is; absent if it is over, or the pod does not say it. */
+  readonly progress?: StartProgress
   /** Error if the pod did not answer. */
   readonly error?: ServeError
 }

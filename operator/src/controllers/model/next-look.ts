@@ -2,6 +2,7 @@ import { toLatePodsDelayMs } from '../../pods/late-pods.ts'
 import {
   ACCEPTED_GATE,
   areContainersReady,
+  isFetching,
   mainStatusOf,
   type PodState,
   statusOf,
@@ -16,7 +17,7 @@ const SOON_MS = 300
 const LATER_MS = 2000
 /** Time after its containers became ready from which a waiting pod is looked at less often. */
 const PATIENCE_MS = 15_000
-/** A process that loads says nothing by itself when the load fails. */
+/** A process that fetches or loads says nothing by itself when it gets on, or fails. */
 const LOADING_MS = 5000
 const BLOCKED_MS = 10_000
 
@@ -58,10 +59,12 @@ function readyForMs(pod: PodState, epochMs: number): number {
   return epochMs - Date.parse(condition?.lastTransitionTime ?? '1970-01-01')
 }
 
-/** Returns the time until a loading process may report more. */
+/** Returns the time until a process that fetches or loads may report more. */
 function toLoadingDelayMs({ pods }: ModelWorld): number | undefined {
   const isLoading = currentPods(pods).some(
-    ({ pod }) => !areContainersReady(pod) && mainStatusOf(pod)?.state?.running !== undefined,
+    ({ pod }) =>
+      !areContainersReady(pod) &&
+      (isFetching(pod) || mainStatusOf(pod)?.state?.running !== undefined),
   )
   return isLoading ? LOADING_MS : undefined
 }

@@ -29,7 +29,8 @@ function runningPod(name: string): Stored<Pod> {
 /** Plays pods that fail as `failures` says by their names, or else answer; and notes who was asked, in order. */
 function playPods(failures: Readonly<Record<string, 'DEADLINE_EXCEEDED' | 'OVERLOADED'>>) {
   const asked: string[] = []
-  const client: Pick<PodClient, 'servedByStep'> = {
+  const client: Pick<PodClient, 'servedByStep' | 'startOfStep'> = {
+    startOfStep: async () => ({ loads: [] }),
     servedByStep: async ({ name }) => {
       asked.push(name)
       const reason = failures[name]
@@ -75,3 +76,37 @@ await t.test('nothing is kept of a pod that goes while it is asked', async (t) =
   await observer.observe(pods, O)
   t.same(asked, ['a', 'b', 'a', 'b'])
 })
+
+await t.test(
+  'a pod that fetches or loads is asked how far it is, and need not answer',
+  async (t) => {
+    const transfer = { bytes: 1, totalBytes: 2 }
+    const loads = [{ model: 'yolo', doing: 'engine python' }]
+    const client: Pick<PodClient, 'servedByStep' | 'startOfStep'> = {
+      startOfStep: async ({ name }) => {
+        if (name === 'mute') throw new ServeError('POD_UNREACHABLE', 'no connection')
+        return name === 'fetching' ? { loads: [], transfer } : { loads }
+      },
+      servedByStep: async ({ name }) => ({ replica: name, models: [] }),
+    }
+    const fetching = runningPod('fetching')
+    const [main] = fetching.status?.containerStatuses ?? []
+    const pods = [
+      {
+        ...fetching,
+        status: {
+          podIP: 'x',
+          initContainerStatuses: [{ ...main, name: 'fetch' }],
+          containerStatuses: [{ ...main, state: { waiting: {} } }],
+        },
+      },
+      runningPod('loading'),
+      runningPod('mute'),
+    ] as Stored<Pod>[]
+    const observed = await new PodObserver(client).observe(pods, O)
+    t.same(
+      observed.map(({ progress }) => progress),
+      [{ loads: [], transfer }, { loads }, undefined],
+    )
+  },
+)

@@ -1,9 +1,10 @@
-import type { ServedModel } from '@tutti/api'
+import type { ServedModel, StartProgress } from '@tutti/api'
 import { ServeError } from '@tutti/errors'
 import type { Stored } from '@tutti/kube'
 import type { PodAddress, PodClient } from '../../pods/pod-client.ts'
 import {
   areContainersReady,
+  isFetching,
   mainStatusOf,
   type PodState,
   podAddressOf,
@@ -28,12 +29,14 @@ export interface ObserveOptions {
   readonly signal: AbortSignal
 }
 
+type AskingClient = Pick<PodClient, 'servedByStep' | 'startOfStep'>
+
 /**
- * Asks pods which versions of a model they serve. The answer of a ready process is kept until its container ends, because a step
+ * Asks pods which versions of a model they serve, and those that do not serve yet how far they are. The answer of a ready process is kept until its container ends, because a step
  * loads nothing on request.
  */
 export class PodObserver {
-  readonly #client: Pick<PodClient, 'servedByStep'>
+  readonly #client: AskingClient
   /** Last answer of each pod, by its uid. */
   readonly #known = new Map<string, Known>()
   /** Uids of pods that were asked the last time, and did not answer. */
@@ -41,7 +44,7 @@ export class PodObserver {
   /** Uids of pods that are asked now, and are not gone. */
   readonly #asking = new Set<string>()
 
-  constructor(client: Pick<PodClient, 'servedByStep'>) {
+  constructor(client: AskingClient) {
     this.#client = client
   }
 
@@ -80,8 +83,25 @@ export class PodObserver {
     const containerId = main?.containerID ?? ''
     const known = this.#known.get(uid)
     if (known?.containerId === containerId) return { pod, isCurrent, model: known.model }
-    if (main?.state?.running === undefined || address === undefined) return { pod, isCurrent }
-    return { pod, isCurrent, ...(await this.#ask(pod, { ...o, containerId, address })) }
+    if (address === undefined) return { pod, isCurrent }
+    if (isFetching(pod)) return { pod, isCurrent, ...(await this.#progressOf(address, o)) }
+    if (main?.state?.running === undefined) return { pod, isCurrent }
+    const answer = await this.#ask(pod, { ...o, containerId, address })
+    const isStarting = answer.error === undefined && !areContainersReady(pod)
+    const progress = isStarting ? await this.#progressOf(address, o) : {}
+    return { pod, isCurrent, ...answer, ...progress }
+  }
+
+  /** Asks a pod how far its start is. No answer is no failure: only the status says less then. */
+  async #progressOf(
+    address: PodAddress,
+    o: ObserveOptions,
+  ): Promise<{ readonly progress?: StartProgress }> {
+    try {
+      return { progress: await this.#client.startOfStep(address, o) }
+    } catch {
+      return {}
+    }
   }
 
   /** Asks a pod whose process runs. */

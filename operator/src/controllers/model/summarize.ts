@@ -15,6 +15,7 @@ import {
   checkSchema,
 } from './model-conditions.ts'
 import { currentPods, readyVersionsOf } from './model-pods.ts'
+import { findStart } from './model-start.ts'
 import type { ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
 import { checkProgress, checkSuspended, checkWorkload, isRolledOut } from './workload-conditions.ts'
@@ -29,6 +30,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
   const { model, modelName, before, deployment } = world
   const at = toTime(nowMs)
   const lastFailure = toLastFailure(world, at)
+  const start = findStart(world)
   const { replicas = 0, readyReplicas = 0, updatedReplicas = 0 } = deployment?.status ?? {}
   const desiredReplicas = deployment?.spec.replicas
   const observedGeneration = model.metadata.generation ?? 0
@@ -50,6 +52,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
     selector: stepSelectorText(model.metadata.name),
     ...toDiscovered(world),
     revisions: toRevisions(world),
+    ...(start !== undefined && { start }),
     ...(lastFailure !== undefined && { lastFailure }),
     ...keepRevision(world, before),
   }

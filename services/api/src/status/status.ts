@@ -65,6 +65,34 @@ export const LastFailure = z.strictObject({
 })
 export type LastFailure = z.infer<typeof LastFailure>
 
+/**
+ * How far the start of a Model's pods is, by the pod that is furthest of those that do not serve yet. `startText` makes one short
+ * text of it.
+ */
+export const ModelStart = z.strictObject({
+  pod: text({ max: 253 }).describe('Name of the pod.'),
+  waitsFor: z
+    .enum(['Node', 'Image', 'Files', 'Load', 'Routers'])
+    .describe(
+      'The thing that the pod waits for. Node: a node with room. Image: the image and volumes of its next container. Files: the files of the model. Load: the process, which loads the model. Routers: routers, which take up what it serves.',
+    ),
+  message: text({ max: 1024 }).describe(
+    'The same in words, e.g. "its files, 30 % of 4.3 GB" or "its load: version 1, engine python".',
+  ),
+  since: time('Time at which this began.'),
+  bytes: whole(
+    0,
+    Number.MAX_SAFE_INTEGER,
+    'Bytes of the files that have come, rounded down to a tenth of all.',
+  ).optional(),
+  totalBytes: whole(
+    0,
+    Number.MAX_SAFE_INTEGER,
+    'Bytes of all files, if the server says it.',
+  ).optional(),
+})
+export type ModelStart = z.infer<typeof ModelStart>
+
 const SignatureTensor = z.strictObject({
   name: tensorName('Name of the tensor.'),
   datatype: Datatype,
@@ -118,6 +146,9 @@ export const ModelStatus = z
     )
       .optional()
       .describe('Versions that are served.'),
+    start: ModelStart.optional().describe(
+      'How far the next pod is that does not serve yet; absent if all do.',
+    ),
     lastFailure: LastFailure.optional().describe(
       'The last failure. It stays after the failure is over.',
     ),

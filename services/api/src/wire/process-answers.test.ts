@@ -3,6 +3,7 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import {
   parseServedByRouter,
+  parseStartProgress,
   parseStepLoad,
   type ServedByRouter,
   type StepLoad,
@@ -44,7 +45,7 @@ await t.test('any JSON is taken or refused with the field', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(fc.jsonValue(), (json) => {
-        for (const parse of [parseServedByRouter, parseStepLoad]) {
+        for (const parse of [parseServedByRouter, parseStepLoad, parseStartProgress]) {
           try {
             parse(json)
           } catch (error) {

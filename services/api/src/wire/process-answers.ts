@@ -41,6 +41,24 @@ export const StepLoad = z.object({
 })
 export type StepLoad = z.infer<typeof StepLoad>
 
+/** How far a pod of steps is before it serves: the answer of its fetch or of its step to `GET /tutti/v1/start`. Plain JSON. */
+export const StartProgress = z.object({
+  /** Bytes of the files that a fetch brings; absent before they come and when all have come. */
+  transfer: z.object({ bytes: Natural, totalBytes: Natural.optional() }).optional(),
+  /** Models that are not loaded yet, with what each load waits for, e.g. `version 1, warm-up sample "s"`. */
+  loads: z.array(z.object({ model: z.string(), doing: z.string() })),
+})
+export type StartProgress = z.infer<typeof StartProgress>
+
+/**
+ * Parses the answer of a pod of steps to `GET /tutti/v1/start`.
+ *
+ * @throws ServeError MALFORMED_MESSAGE that names the field.
+ */
+export function parseStartProgress(json: unknown): StartProgress {
+  return parseWire('start of a step', StartProgress, json)
+}
+
 /**
  * Parses a router's answer to `GET /tutti/v1/served`.
  *

@@ -46,6 +46,7 @@ class Op:
     METRIC = 48
     MAPPED = 49
     RETURNED = 50
+    INITIALIZING = 51
 
 
 # Where a tensor's bytes are: in the frame's own payload, one after the other, or in the arena. Beyond its end are those of other

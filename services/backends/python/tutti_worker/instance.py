@@ -102,6 +102,7 @@ def serve_model(connection, settings):
         if not callable(getattr(model, "execute", None)):
             raise AttributeError("'TritonPythonModel' has no function 'execute'")
         if hasattr(model, "initialize"):
+            connection.send(Op.INITIALIZING, 0)
             model.initialize(settings["args"])
     except BaseException as error:
         text = describe_load_failure(error)

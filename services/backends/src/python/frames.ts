@@ -34,6 +34,7 @@ export const OP = {
   METRIC: 48,
   MAPPED: 49,
   RETURNED: 50,
+  INITIALIZING: 51,
 } as const
 
 const MAGIC = 0x5454

@@ -36,6 +36,8 @@ export interface InstanceProcessOptions {
   /** Name of the instance in errors. */
   readonly name: string
   readonly receiver: FrameReceiver
+  /** Called when the model's file is imported and its `initialize` begins. */
+  readonly onInitialize?: (() => void) | undefined
 }
 
 /** Time that a process that closed its connection has to end by itself, and for which one that has ended may still be read. */
@@ -160,6 +162,7 @@ export class InstanceProcess {
 
   #onFrame(frame: InstanceFrame): void {
     if (frame.op === OP.READY || frame.op === OP.FAILED) this.#first.resolve(frame)
+    else if (frame.op === OP.INITIALIZING) this.#options.onInitialize?.()
     else if (this.#taking === undefined) this.#take(frame)
     else this.#unread.push(frame)
   }

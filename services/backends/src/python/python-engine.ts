@@ -158,7 +158,7 @@ class PythonEngine implements Engine {
       this.#log.warn('settings have no effect', { model: source.name, settings: ineffective })
     }
     const lease = await this.#lease(source)
-    const { host, signal, restartMs } = options
+    const { host, signal, restartMs, report } = options
     const placements = groupByProcess(
       placeInstances(config, options.instances),
       options.sharesInterpreter === true,
@@ -183,6 +183,7 @@ class PythonEngine implements Engine {
         host,
         metrics: this.#metrics,
         restartMs,
+        report,
       }
       return PythonInstance.start(o, signal)
     }

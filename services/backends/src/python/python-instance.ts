@@ -29,6 +29,8 @@ export interface SessionOptions {
   /** Services that models may ask of the server; absent where they may ask nothing. */
   readonly host: ModelHost | undefined
   readonly metrics: CustomMetrics
+  /** Called with what the load waits for, as in EngineOptions. */
+  readonly report?: ((doing: string) => void) | undefined
   /** Time limit for a restart in milliseconds, as in EngineOptions; undefined for none. */
   readonly restartMs: number | undefined
 }
@@ -203,6 +205,7 @@ async function loadSession(
   signal: AbortSignal | undefined,
 ): Promise<StartedSession> {
   const { settings, clock, origin } = o
+  o.report?.(`import of the model's file by ${origin.instance}`)
   const session = new InstanceSession({
     process,
     memory: o.memory,
@@ -210,6 +213,7 @@ async function loadSession(
     idleBytes: settings.idleBytes,
     task: o.task,
     name: origin.instance,
+    onInitialize: () => o.report?.(`initialize of ${origin.instance}`),
     isDecoupled: o.isDecoupled,
     takers: [
       new HostCalls({

@@ -105,6 +105,15 @@ await t.test(
   },
 )
 
+await t.test('a load tells what it waits for', { skip: WITHOUT_PYTHON }, async (t) => {
+  const told: string[] = []
+  const load = { report: (doing: string) => told.push(doing) }
+  await refusal(t, initialize('pass'), { load })
+  await refusal(t, pythonModel(answerWith('x')), { load })
+  const doing = ["import of the model's file by m_0", 'initialize of m_0']
+  t.same(told, [...doing, ...doing.slice(0, 1)])
+})
+
 await t.test(
   'no limit of ours ends an import, an initialize or an auto_complete_config',
   { skip: WITHOUT_PYTHON },

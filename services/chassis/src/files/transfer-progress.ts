@@ -64,6 +64,11 @@ export class TransferProgress {
     this.#options = o
   }
 
+  /** Sums the transfers that are under way, with those that ended while others went on; undefined if there is none. */
+  state(): TransferState | undefined {
+    return this.#current.size === 0 ? undefined : this.#sum()
+  }
+
   /** Opens a transfer. It is shown from its first `begin` on. */
   open(what: string): Transfer {
     const transfer: Current = { what, startedAt: this.#options.clock.now(), received: 0 }

@@ -373,3 +373,21 @@ await t.test(
     t.end()
   },
 )
+
+await t.test(
+  'the pod of which the status of its Model speaks says what its start waits for',
+  (t) => {
+    const since = '2026-11-27T09:59:25Z'
+    const start = { pod: 'm-pod', waitsFor: 'Load', message: 'its load: engine python', since }
+    const status = { ...notReady('PodsNotReady', 'no pod is ready'), start }
+    const pods = [
+      pod('m', container({ running: {} }, { started: false })),
+      pod('m', container({ running: {} }, { started: false }), { metadata: { name: 'other' } }),
+    ]
+    const text = renderNodes(nodesOf({ models: [model('m', status)], pods }))
+    t.match(text, /Pod m-pod .*Starting: it waits for its load: engine python \(35 s\)\n/)
+    t.match(text, /Pod other .*Starting: container "main" is starting\n/)
+    t.match(text, /Model m .*Starting/)
+    t.end()
+  },
+)

@@ -1,9 +1,11 @@
 import {
   isOfBuiltins,
   isOfRouter,
+  type ModelStart,
   modelNameOf,
   notServedText,
   resourceState,
+  startText,
   WAITING_REASONS,
 } from '@tutti/api'
 import { modelOfStep, modelsOfStep } from '@tutti/graph'
@@ -53,7 +55,7 @@ class NodeBuilder {
   model(model: Stored<ModelObject>): StatusNode {
     const { name } = model.metadata
     const { readyReplicas, desiredReplicas } = model.status ?? {}
-    const pods = this.#pods((pod) => modelServedBy(pod) === name)
+    const pods = this.#pods((pod) => modelServedBy(pod) === name, model.status?.start)
     return {
       kind: 'Model',
       name,
@@ -136,12 +138,14 @@ class NodeBuilder {
     })
   }
 
-  #pods(isWanted: (pod: Stored<Pod>) => boolean): readonly StatusNode[] {
+  #pods(isWanted: (pod: Stored<Pod>) => boolean, start?: ModelStart): readonly StatusNode[] {
     const { pods = [], events = [] } = this.#state
+    const waitOf = ({ metadata }: Stored<Pod>): string | undefined =>
+      start?.pod === metadata.name ? `it ${startText(start, this.#nowMs)}` : undefined
     return pods
       .filter(isWanted)
       .toSorted((one, other) => rankOf(one).localeCompare(rankOf(other), 'en'))
-      .map((pod) => toPodNode(pod, events))
+      .map((pod) => toPodNode(pod, events, waitOf(pod)))
   }
 }
 

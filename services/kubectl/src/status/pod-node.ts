@@ -5,8 +5,10 @@ import type { Cause, StatusNode } from './tree.ts'
 
 /**
  * Builds the node of a pod. The cause comes from the pod's status, else from its events, as in the operator's conditions. Pure.
+ *
+ * @param wait - text of what the pod waits for, from the status of its Model; absent if that does not speak of this pod.
  */
-export function toPodNode(pod: Stored<Pod>, events: readonly Event[]): StatusNode {
+export function toPodNode(pod: Stored<Pod>, events: readonly Event[], wait?: string): StatusNode {
   const node = { kind: 'Pod', name: pod.metadata.name, children: [] } as const
   const detail = detailOf(pod)
   if (isLeaving(pod)) {
@@ -14,7 +16,7 @@ export function toPodNode(pod: Stored<Pod>, events: readonly Event[]): StatusNod
     return { ...node, state: 'NotReady', ...detail, cause }
   }
   if (isPodReady(pod)) return { ...node, state: 'Ready', ...detail }
-  return { ...node, state: 'NotReady', ...detail, cause: causeOf(pod, events) }
+  return { ...node, state: 'NotReady', ...detail, cause: causeOf(pod, events, wait) }
 }
 
 export function isLeaving({ metadata }: Pod): boolean {
@@ -26,7 +28,7 @@ function detailOf({ status }: Pod): Pick<StatusNode, 'detail'> {
   return restarts === 0 ? {} : { detail: `${restarts} restart${restarts === 1 ? '' : 's'}` }
 }
 
-function causeOf(pod: Stored<Pod>, events: readonly Event[]): Cause {
+function causeOf(pod: Stored<Pod>, events: readonly Event[], wait: string | undefined): Cause {
   const failure = failureOfPod(pod, FETCH_REASONS, events)
   if (failure !== undefined) {
     const { reason, message, container, exitCode } = failure
@@ -36,7 +38,8 @@ function causeOf(pod: Stored<Pod>, events: readonly Event[]): Cause {
       exitCode === undefined || message.includes('exit code') ? '' : ` (exit code ${exitCode})`
     return { reason, message: `${place}${message}${code}` }
   }
-  return waitOf(pod)
+  const own = waitOf(pod)
+  return { ...own, message: wait ?? own.message }
 }
 
 /** Finds what a pod waits for, where nothing has gone wrong. */

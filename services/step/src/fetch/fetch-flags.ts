@@ -70,6 +70,14 @@ export const FETCH_FLAGS = {
     unit: 's',
     description: 'Time without a byte after which an attempt fails.',
   },
+  'progress-port': {
+    type: 'int',
+    min: 0,
+    max: 65_535,
+    default: 0,
+    description:
+      'Port on which `GET /tutti/v1/start` answers how many bytes have come, while the fetch runs; 0: none.',
+  },
   'termination-log': {
     type: 'string',
     path: 'file',

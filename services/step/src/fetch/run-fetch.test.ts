@@ -1,6 +1,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseStartProgress, type StartProgress } from '@tutti/api'
 import { StatusLine, type StopSignal } from '@tutti/chassis'
+import { freePort } from '@tutti/chassis/testing'
 import {
   answerStatus,
   serveBytes,
@@ -87,6 +89,45 @@ await t.test('on a terminal a bar shows how far it is, which makes way for the l
   const text = written.join('')
   t.match(text, /\[#{10}-{10}\] {2}50 % .* of .* {2}m\.tar/)
   t.match(written.at(-1), '\r\u001b[K')
+})
+
+await t.test('with a port it answers how many bytes have come', async (t) => {
+  const { server, run, uri, to } = await prepare(t)
+  const port = await freePort()
+  const half = ARCHIVE.byteLength / 2
+  const answer = async () =>
+    parseStartProgress(await (await fetch(`http://127.0.0.1:${port}/tutti/v1/start`)).json())
+  const told: StartProgress[] = []
+  server.script((_, response) => {
+    const untilHalf = async (): Promise<void> => {
+      told.push(await answer())
+      response.writeHead(200, { 'content-length': ARCHIVE.byteLength })
+      response.write(ARCHIVE.subarray(0, half))
+      for (;;) {
+        const next = await answer()
+        if (next.transfer?.bytes === half) {
+          told.push(next)
+          break
+        }
+      }
+      response.end(ARCHIVE.subarray(half))
+    }
+    void untilHalf()
+  })
+  t.match(await run(uri, to, `--progress-port=${port}`), { code: 0 })
+  t.same(told, [
+    { loads: [] },
+    { loads: [], transfer: { bytes: half, totalBytes: ARCHIVE.byteLength } },
+  ])
+  await t.rejects(answer(), 'it ends with the fetch')
+})
+
+await t.test('a port that is taken keeps nobody from a fetch', async (t) => {
+  const { server, run, uri, to } = await prepare(t)
+  const { port } = new URL(server.origin)
+  const { code, out } = await run(uri, to, `--progress-port=${port}`)
+  t.equal(code, 0)
+  t.match(out, /"level":"warn".*"message":"progress of the fetch is not served"/)
 })
 
 await t.test('without one, the log tells what came', async (t) => {

@@ -25,6 +25,7 @@ import {
 } from '@tutti/repository'
 import { z } from 'zod'
 import { FETCH_FLAGS, type FetchFlags } from './fetch-flags.ts'
+import { serveProgress } from './serve-progress.ts'
 
 /**
  * Exit codes of `fetch` by the reason of the failure, so that an operator can tell failures apart. All other failures are 1.
@@ -129,7 +130,9 @@ async function fetchOrVerify(
     const secretDir = flags['secret-dir']
     const credentials = secretDir === undefined ? {} : await readCredentials(secretDir)
     const identity = awsPodIdentity(environment.env)
-    return await fetchTo({ uri, to, digest, credentials, identity, bounds, log }, environment)
+    const progressPort = flags['progress-port']
+    const fetch = { uri, to, digest, credentials, identity, bounds, log, progressPort }
+    return await fetchTo(fetch, environment)
   }
   if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
     const problem = 'got --uri, --to or --secret-dir beside it, want none of them'
@@ -144,12 +147,16 @@ async function fetchOrVerify(
 }
 
 async function fetchTo(
-  o: Omit<Parameters<typeof fetchArtifact>[0], 'signal'> & { readonly log: Logger },
+  o: Omit<Parameters<typeof fetchArtifact>[0], 'signal'> & {
+    readonly log: Logger
+    readonly progressPort: number
+  },
   environment: ProcessEnvironment,
 ): Promise<FetchResult> {
   const { statusLine } = environment
   const progress = new TransferProgress({ statusLine, log: o.log, clock: systemClock })
   const openTransfer = (uri: string) => progress.open(uri)
+  const endProgress = await serveProgress(o.progressPort, { progress, log: o.log })
   const stop = new AbortController()
   const unlisten = environment.signals.listen((signal) => {
     stop.abort(new ServeError('CANCELLED', `stopped by ${signal}`))
@@ -162,6 +169,7 @@ async function fetchTo(
     return { ...result, isFetched }
   } finally {
     unlisten()
+    endProgress()
   }
 }
 

@@ -27,6 +27,8 @@ export interface ModelLoadOptions {
   readonly signal: AbortSignal
   readonly settings: VersionLoadOptions
   readonly events: StepEvents
+  /** Called with what the load waits for from now on, e.g. `version 1, engine python`. */
+  readonly report: (doing: string) => void
   /** Called with the model as it is while its versions load. */
   loading(model: HostedModel): void
 }
@@ -49,6 +51,7 @@ export async function loadModel(
     return { model: { ...refused, ...(config !== undefined && { config }) }, error }
   }
   let prepared: PreparedModel | undefined
+  o.report('its configuration')
   try {
     prepared = await prepareModel(model, { ...o.settings, signal: o.signal })
   } catch (thrown) {
@@ -153,13 +156,15 @@ async function hostVersion(
     readonly version: number
     readonly one: PreparedVersion | ServeError
   },
-  { settings, events, signal }: ModelLoadOptions,
+  { settings, events, signal, report }: ModelLoadOptions,
 ): Promise<HostedVersion> {
   const { name, version, one } = o
   events.versionLoading(name, version)
   try {
     if (one instanceof ServeError) throw one
-    const { revision, serving } = await loadVersion(one, version, { ...settings, signal })
+    const tell = (doing: string): void => report(`version ${version}, ${doing}`)
+    const limits = { ...settings, signal, report: tell }
+    const { revision, serving } = await loadVersion(one, version, limits)
     events.versionReady(name, version, revision, serving.loadSeconds)
     return { version, revision, state: 'READY', reason: '', serving }
   } catch (error) {

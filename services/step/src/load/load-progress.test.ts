@@ -46,6 +46,14 @@ await t.test('while models load, a line every 5 s tells how far they are', async
   const loads = ['a', 'b'].map((name) => step.models.load(name))
   await hasBegun(1)
   const [first = ''] = begun
+  const [a, b] = step.models.loads()
+  const ofFirst = { model: first.slice(0, -2), doing: 'version 1, engine scripted' }
+  t.strictSame(
+    [a, b].find((load) => load?.model === ofFirst.model),
+    ofFirst,
+  )
+  const waits = [a, b].find((load) => load?.model !== ofFirst.model)
+  t.match(waits, { doing: 'the loads of other models' })
   clock.advance(4999)
   t.same(told(), [], 'nothing for what is quick')
   clock.advance(1)

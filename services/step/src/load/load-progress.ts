@@ -6,6 +6,8 @@ export interface ShownLoad {
   readonly model: string
   /** Tells that the load no longer waits for another model. */
   begin(): void
+  /** Tells what the load does now, e.g. `version 1, engine python`. */
+  readonly report: (doing: string) => void
   end(): void
 }
 
@@ -13,12 +15,20 @@ const TELL_MS = 5000
 /** Models that a line names. */
 const NAMED = 4
 
-/** Logs every 5 s how far the loads are, while there are any. */
+/** A load that is not over, and what it waits for. */
+export interface LoadState {
+  readonly model: string
+  readonly doing: string
+}
+
+/** Keeps how far the loads are, and logs it every 5 s while there are any. */
 export class LoadProgress {
   readonly #clock: Pick<Clock, 'now' | 'setTimer'>
   readonly #events: Pick<StepEvents, 'modelsLoading'>
   /** Loads that run, in the order in which they began. */
   readonly #begun = new Map<ShownLoad, number>()
+  /** Work of each load, in the order of their requests. */
+  readonly #doing = new Map<ShownLoad, string>()
   #total = 0
   #done = 0
   #stop: (() => void) | undefined
@@ -28,19 +38,27 @@ export class LoadProgress {
     this.#events = events
   }
 
+  /** Lists the loads that are not over. */
+  loads(): readonly LoadState[] {
+    return [...this.#doing].map(([{ model }, doing]) => ({ model, doing }))
+  }
+
   open(model: string): ShownLoad {
     this.#stop ??= repeat(this.#clock, TELL_MS, () => this.#tell())
     this.#total += 1
     const load = {
       model,
       begin: () => void this.#begun.set(load, this.#clock.now()),
+      report: (doing: string) => void this.#doing.set(load, doing),
       end: () => this.#end(load),
     }
+    load.report('the loads of other models')
     return load
   }
 
   #end(load: ShownLoad): void {
     this.#begun.delete(load)
+    this.#doing.delete(load)
     this.#done += 1
     if (this.#done < this.#total) return
     this.#stop?.()

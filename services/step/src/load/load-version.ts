@@ -45,6 +45,12 @@ export interface VersionLoadOptions extends StepSettings {
   readonly lost: (pin: PinnedVersion, problem: string) => void
 }
 
+interface OneLoadOptions extends VersionLoadOptions {
+  readonly signal: AbortSignal
+  /** Called with what the load waits for from now on. */
+  readonly report: (doing: string) => void
+}
+
 /**
  * Loads one version and warms up each of its instances.
  *
@@ -53,7 +59,7 @@ export interface VersionLoadOptions extends StepSettings {
 export async function loadVersion(
   prepared: PreparedVersion,
   version: number,
-  o: VersionLoadOptions & { readonly signal: AbortSignal },
+  o: OneLoadOptions,
 ): Promise<{ readonly revision: string; readonly serving: Serving }> {
   const { config, model } = prepared
   const { name, directory: modelDirectory } = model
@@ -79,12 +85,11 @@ export async function loadVersion(
   const limits = o.limiter?.register(name, limitedInstances(config))
   let loaded: LoadedModel | undefined
   try {
-    const restartMs = o.loadLimits?.get(plainName(name))
-    const { signal } = o
-    const restart = restartMs !== undefined && { restartMs }
-    loaded = await engine.load(source, { instances, host, sharesInterpreter, signal, ...restart })
+    o.report(`engine ${engine.backend}`)
+    const options = { instances, host, sharesInterpreter, ...toLimits(o, name) }
+    loaded = await engine.load(source, options)
     // Most engines cannot be interrupted.
-    signal.throwIfAborted()
+    o.signal.throwIfAborted()
     const check = sequences?.check ?? compileRequestCheck(config)
     const deviceWatch = await startUse(loaded, {
       source,
@@ -115,7 +120,7 @@ async function startUse(
   loaded: LoadedModel,
   o: Pick<WarmUpOptions, 'check' | 'instances'> & {
     readonly source: ModelVersionSource
-    readonly settings: VersionLoadOptions
+    readonly settings: OneLoadOptions
   },
 ): Promise<DeviceWatch> {
   const { source, settings, check, instances } = o
@@ -127,6 +132,7 @@ async function startUse(
     check,
     modelDirectory,
     random: Math.random,
+    report: settings.report,
     warnOfInputs: (sample, inputs) => events.warmUpInputsUnknown(model, sample, inputs),
   }
   await warmUp(loaded, warmingUp)
@@ -146,6 +152,11 @@ async function startUse(
       settings.lost({ model, version, revision }, problem)
     },
   })
+}
+
+function toLimits({ loadLimits, signal, report }: OneLoadOptions, name: string) {
+  const restartMs = loadLimits?.get(plainName(name))
+  return { signal, report, ...(restartMs !== undefined && { restartMs }) }
 }
 
 /** Builds the scheduler that a loaded version's configuration asks for: its queue, batching, order, and rules for outputs. */

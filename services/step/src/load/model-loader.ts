@@ -6,7 +6,7 @@ import { type HostedModel, isServed } from './hosted-model.ts'
 import { Limit } from './limit.ts'
 import { limitLoad } from './load-limit.ts'
 import { type LoadOutcome, loadModel, refusedModel, unloadVersion } from './load-model.ts'
-import { LoadProgress, type ShownLoad } from './load-progress.ts'
+import { LoadProgress, type LoadState, type ShownLoad } from './load-progress.ts'
 import type { VersionLoadOptions } from './load-version.ts'
 import type { ModelTable } from './model-table.ts'
 
@@ -54,6 +54,11 @@ export class ModelLoader {
    */
   get failures(): number {
     return this.#failures
+  }
+
+  /** Loads that are not over, and what each waits for. */
+  loads(): readonly LoadState[] {
+    return this.#progress.loads()
   }
 
   /**
@@ -117,8 +122,9 @@ export class ModelLoader {
       // It may have waited for other models.
       if (signal.aborted) return undefined
       load.begin()
+      const { report } = load
       const limit = limitLoad({ ...this.#dependencies.settings, name, signal })
-      const o = { ...this.#dependencies, loading, signal: limit.signal }
+      const o = { ...this.#dependencies, loading, report, signal: limit.signal }
       return loadModel(opened, o).finally(limit.end)
     })
     if (signal.aborted) await this.#drop(opened, outcome)

@@ -39,6 +39,7 @@ async function run(
       warmup: { x: Buffer.from(new Float32Array([1, 2, 3]).buffer), short: 'abc' },
       secret: 'secret',
     }),
+    report: () => {},
     random: () => 0.5,
     warnOfInputs: (name, inputs) => o.leftOut?.push(`${name}: ${inputs.join(' ')}`),
   })

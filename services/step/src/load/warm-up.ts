@@ -15,6 +15,8 @@ export interface WarmUpOptions {
   /** Absolute path of the model's directory; files of samples are below its `warmup`. */
   readonly modelDirectory: string
   readonly random: () => number
+  /** Called with what runs now. */
+  readonly report: (doing: string) => void
   /** Tells of inputs of a sample that the model does not have. */
   readonly warnOfInputs: (sample: string, inputs: readonly string[]) => void
 }
@@ -30,6 +32,7 @@ export async function warmUp(model: LoadedModel, o: WarmUpOptions): Promise<void
   for (const sample of o.config.model_warmup) {
     // Triton leaves out samples without a batch.
     if (sample.batch_size < 1) continue
+    o.report(`warm-up sample '${sample.name}'`)
     const request = await sampleRequest(sample, o)
     const sizes = splitBatch(sample.batch_size, Math.max(1, o.config.max_batch_size))
     const all = Array.from({ length: Math.max(1, sample.count) }, () => sizes).flat()

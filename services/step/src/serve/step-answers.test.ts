@@ -1,5 +1,5 @@
 import { ok } from 'node:assert/strict'
-import { parseDescriptionJson, parseStepLoad } from '@tutti/api'
+import { parseDescriptionJson, parseStartProgress, parseStepLoad } from '@tutti/api'
 import { scanRepositories } from '@tutti/repository'
 import t from 'tap'
 import { openStep, type Step } from '../step.ts'
@@ -96,7 +96,10 @@ await t.test('it says what it loads while it loads', async (t) => {
   const { models } = parseDescriptionJson(ask('/tutti/v1/served'))
   t.match(models, [{ name: 'm', versions: [{ version: 1, state: 'LOADING' }] }])
   t.same(ask('/tutti/v1/load'), { models: [] })
+  const loads = [{ model: 'm', doing: 'version 1, engine scripted' }]
+  t.same(parseStartProgress(ask('/tutti/v1/start')), { loads })
   held.resolve()
   await loaded
+  t.same(ask('/tutti/v1/start'), { loads: [] })
   t.match(ask('/tutti/v1/load'), { models: [{ name: 'm', slots: 1 }] })
 })

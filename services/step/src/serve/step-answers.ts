@@ -14,6 +14,10 @@ export function createStepAnswers(
 ): JsonAnswers {
   return new Map([
     ['/tutti/v1/served', () => toDescriptionJson({ ...own, models: getStep()?.served() ?? [] })],
+    [
+      '/tutti/v1/start',
+      () => ({ loads: (getStep()?.models.loads() ?? []).map((load) => ({ ...load })) }),
+    ],
     ['/tutti/v1/load', () => toStepLoad(getStep())],
   ])
 }
