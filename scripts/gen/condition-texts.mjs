@@ -79,6 +79,8 @@ export const REASONS = {
     ModelLoadFailed: 'The model cannot be loaded. The message is the error of its engine.',
     Mounted: "A pod has mounted the model's files.",
     NameConflict: NAME_CONFLICT,
+    NoFreeDevice:
+      'A new pod of a rollout finds no free device, because old pods keep theirs. Free one, or set `rollout.whenFull: Replace` ([GPUs](gpus.md)).',
     NoReplica: 'No pod of this generation has loaded the model yet.',
     NoRouters: NO_ROUTER,
     NotAccepted: 'A new pod has loaded a revision that the operator has not accepted yet.',

@@ -5,6 +5,7 @@ import { type PlainAnswer, type PlainObject, withoutKube } from '@tutti/kube/tes
 import { parseModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { replacesFirst } from '../controllers/model/full-nodes.ts'
 import { planWanted } from '../controllers/model/plan-revisions.ts'
 import { toScaling } from '../resources/model-scaling.ts'
 import { decideReplicas } from '../scaling/decide-replicas.ts'
@@ -18,7 +19,7 @@ import {
   writeWalker,
 } from '../testing/field-world.ts'
 import { CONFIG_TEXT } from '../testing/model-cluster.ts'
-import { modelPod, servedModel } from '../testing/model-world.ts'
+import { modelDeployment, modelPod, servedModel } from '../testing/model-world.ts'
 import { installGatewayApi } from '../testing/prepare-server.ts'
 import { collectionsOf, leafOf, leavesOf, withField } from '../testing/schema-leaves.ts'
 
@@ -75,6 +76,16 @@ function acceptedOf(spec: PlainObject): unknown {
   return planWanted({ ...input, spec: ModelSpec.parse(spec) }).map(({ data }) => data)
 }
 
+/** Tells whether an old pod goes first, where a new one finds no device. */
+function replacesOnFullNodes(spec: PlainObject): boolean {
+  const message = '0/1 nodes are available: 1 Insufficient nvidia.com/gpu.'
+  const condition = { type: 'PodScheduled', status: 'False' as const, reason: 'Unschedulable' }
+  const waiting = modelPod('new', { status: { conditions: [{ ...condition, message }] } })
+  const pods = [modelPod('old', { isCurrent: false }), waiting].map(({ pod }) => pod)
+  const deployment = modelDeployment({ status: { replicas: 2, updatedReplicas: 1 } })
+  return replacesFirst({ ...ModelSpec.parse(spec), deployment, template: 't1', pods })
+}
+
 const NOTHING: FieldLook = { made: [], conditions: undefined }
 
 interface Seen {
@@ -100,7 +111,8 @@ function check(t: Test, seen: Seen): void {
     return
   }
   t.equal(answer?.status, 200)
-  if (['children', 'scaling', 'accepted'].includes(reach.at)) checkReached(t, seen, { a, b })
+  if (['children', 'scaling', 'accepted', 'full nodes'].includes(reach.at))
+    checkReached(t, seen, { a, b })
   else checkHeld(t, seen, { a, b })
 }
 
@@ -115,6 +127,10 @@ function checkReached(t: Test, { walker, fresh }: Seen, { a, b }: Sides): void {
   }
   if (change.reach.at === 'accepted') {
     t.notSame(acceptedOf(specs.b), acceptedOf(specs.a), 'it reaches what is stored')
+    return
+  }
+  if (change.reach.at === 'full nodes') {
+    t.same([specs.a, specs.b].map(replacesOnFullNodes), [false, true])
     return
   }
   t.notSame(b.made, a.made, 'it reaches what is made')

@@ -4,6 +4,7 @@ import {
   type HorizontalPodAutoscaler,
   type HttpRoute,
   type Ingress,
+  type IntOrString,
   type KubeObject,
   type Pod,
   type PodStatus,
@@ -69,6 +70,8 @@ export interface DeploymentState {
     /** Field manager of another client that owns the replicas; see foreignWriterOf. */
     readonly replicasBy?: string
     readonly paused?: boolean
+    /** Pods above the desired number during a rollout. */
+    readonly maxSurge?: IntOrString
     /** Pod template, of which only the annotation with its digest is kept. */
     readonly template: { readonly metadata?: Pick<KubeObject['metadata'], 'annotations'> }
   }
@@ -82,7 +85,8 @@ export type DeploymentRecord = ChildRecord & DeploymentState
 
 export function keepDeployment(object: Stored<Deployment>): Stored<DeploymentRecord> {
   const { spec, status } = object
-  const { replicas, paused } = spec
+  const { replicas, paused, strategy } = spec
+  const maxSurge = strategy?.rollingUpdate?.maxSurge
   const replicasBy = foreignWriterOf(object)
   const digest = spec.template.metadata?.annotations?.[TEMPLATE_ANNOTATION]
   return toChildRecord(object, {
@@ -90,6 +94,7 @@ export function keepDeployment(object: Stored<Deployment>): Stored<DeploymentRec
       ...(replicas !== undefined && { replicas }),
       ...(replicasBy !== undefined && { replicasBy: intern(replicasBy) }),
       ...(paused !== undefined && { paused }),
+      ...(maxSurge !== undefined && { maxSurge }),
       template: digest === undefined ? {} : ofDigest(digest),
     },
     ...(status !== undefined && { status: keepStatus(status) }),

@@ -20,10 +20,12 @@ export function buildModelChildren(
   o: {
     readonly scaling: Scaling
     readonly replicas: number | undefined
+    /** True to take old pods away before there are new ones. */
+    readonly replacesFirst?: boolean
     readonly podTemplate?: PodTemplateSpec
   },
 ): readonly DesiredChild[] {
-  const { scaling, replicas, podTemplate = buildPodTemplate(facts) } = o
+  const { scaling, replicas, replacesFirst = false, podTemplate = buildPodTemplate(facts) } = o
   const { spec, settings } = facts
   const serving = servingOf(facts)
   const { loadS } = podTimesOf(spec)
@@ -34,6 +36,7 @@ export function buildModelChildren(
     spec,
     scaling,
     replicas,
+    replacesFirst,
     podTemplate,
     loadS,
     services,

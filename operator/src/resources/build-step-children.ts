@@ -29,6 +29,8 @@ export interface StepSet extends ServingMetadata {
   readonly scaling: Scaling
   /** Replicas to write; undefined if an autoscaler or a user sets them. */
   readonly replicas: number | undefined
+  /** True to take old pods away before there are new ones. */
+  readonly replacesFirst?: boolean
   readonly podTemplate: PodTemplateSpec
   /** Longest time of a load, in seconds. */
   readonly loadS: number
@@ -64,18 +66,25 @@ export function buildStepChildren(set: StepSet): readonly DesiredChild[] {
 
 function buildDeployment(set: StepSet): Desired<Deployment> {
   const { metadata, selector, replicas, podTemplate, loadS } = set
-  const { maxSurge = 1, maxUnavailable = 0 } = set.spec.rollout ?? {}
+  const rollingUpdate = strategyOf(set)
   return {
     metadata,
     spec: {
       ...(replicas !== undefined && { replicas }),
       selector: { matchLabels: selector },
-      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+      strategy: { type: 'RollingUpdate', rollingUpdate },
       progressDeadlineSeconds: loadS + START_S,
       revisionHistoryLimit: OLD_REPLICA_SETS,
       template: podTemplate,
     },
   }
+}
+
+function strategyOf({ spec, replacesFirst }: StepSet) {
+  const { maxSurge = 1, maxUnavailable = 0 } = spec.rollout ?? {}
+  if (replacesFirst !== true) return { maxSurge, maxUnavailable }
+  const isNone = maxUnavailable === 0 || maxUnavailable === '0%'
+  return { maxSurge: 0, maxUnavailable: isNone ? 1 : maxUnavailable }
 }
 
 function boundsOf({ spec: { disruptionBudget }, scaling }: StepSet) {

@@ -8,6 +8,8 @@ export type Reach =
   | { readonly at: 'conditions' }
   /** Place: what is stored of a Model once pods serve it, which Ensembles are checked against. */
   | { readonly at: 'accepted' }
+  /** Place: what a rollout does when no node has a device left. */
+  | { readonly at: 'full nodes' }
   /** Place: the decisions of the operator's own scaling. */
   | { readonly at: 'scaling' }
   /** Place: the API server, which refuses the change with a message that matches `says`. */

@@ -134,6 +134,7 @@ const PODS: readonly FieldChange[] = [
   ...changes({ accelerator: { tolerations: [{ key: 'a' }] } }, [
     ['accelerator.tolerations[].operator', undefined, 'Exists'],
   ]),
+  change({ at: 'full nodes' }, ['rollout.whenFull', undefined, 'Replace']),
   change({ at: 'accepted' }, ['mayRunTwice', undefined, true]),
   ...changes({ scaling: { minReplicas: 2 } }, [['suspend', undefined, true]]),
   change({ at: 'conditions' }, ['paused', undefined, true]),

@@ -53,7 +53,7 @@ await t.test('a Model may say all this', async (t) => {
       ],
       behavior: { scaleDown: { stabilizationWindowSeconds: 60, selectPolicy: 'Min' } },
     },
-    rollout: { maxSurge: 0, maxUnavailable: '25%' },
+    rollout: { maxSurge: 0, maxUnavailable: '25%', whenFull: 'Replace' },
     disruptionBudget: { maxUnavailable: 1 },
     podTemplate: { metadata: { labels: { team: 'a' } }, spec: { priorityClassName: 'high' } },
     timeouts: { load: '10m', drain: '1m30s' },

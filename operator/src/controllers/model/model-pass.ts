@@ -1,4 +1,4 @@
-import type { ModelStatus } from '@tutti/api'
+import type { ModelSpec, ModelStatus } from '@tutti/api'
 import { CONTROLLER_REVISION, DEPLOYMENT, type Event, keyOf, type Stored } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import type { LatePods } from '../../pods/late-pods.ts'
@@ -28,6 +28,7 @@ import { type CheckedModel, checkModel, type Refusal } from './check-model.ts'
 import { findClaimRefusal } from './claim-refusal.ts'
 import { type DesiredModel, toDesiredModel } from './desired-model.ts'
 import { BAD_OF_MODEL, childRepaired, replicasChanged } from './events.ts'
+import { explainFull, type PodRollout, replacesFirst } from './full-nodes.ts'
 import type { ModelMetrics } from './metrics.ts'
 import { isVerified } from './model-conditions.ts'
 import { findFailure } from './model-failure.ts'
@@ -152,7 +153,12 @@ export class ModelPass {
     const live = reader.deploymentOf(model)?.spec.replicas
     const { replicas, replicasWriter } = await this.#planReplicas(desired)
     const { facts, scaling, podTemplate } = desired
-    const children = buildModelChildren(facts, { scaling, replicas, podTemplate })
+    const children = buildModelChildren(facts, {
+      scaling,
+      replicas,
+      replacesFirst: replacesFirst(this.#rolloutOf(spec, desired.template)),
+      podTemplate,
+    })
     const synced = await applier.sync(this.#owner, children, {
       signal,
       onRepaired: (child) => events.record(childRepaired(model, child)),
@@ -162,6 +168,13 @@ export class ModelPass {
       events.record(replicasChanged(model, live, now))
     }
     return { ...synced, replicasWriter }
+  }
+
+  #rolloutOf(spec: ModelSpec | undefined, template: string | undefined): PodRollout {
+    const { reader } = this.#options
+    const { model } = this.#input
+    const pods = reader.podsOf(model)
+    return { rollout: spec?.rollout, deployment: reader.deploymentOf(model), template, pods }
   }
 
   /** Plans the replicas to write; none where they are left to another client. */
@@ -228,7 +241,10 @@ export class ModelPass {
       outcomes: [...facts.outcomes, ...toOutcomes(model, refusal)],
       accepted: revisions.flatMap(versionsOf),
       routers: await withoutSlot(() => views.look(namespace, { maxAgeMs, signal })),
-      failure: findFailure(facts.pods, facts.deployment, { ...facts, events }),
+      failure: explainFull(
+        findFailure(facts.pods, facts.deployment, { ...facts, events }),
+        this.#rolloutOf(facts.spec, facts.template),
+      ),
       trouble: troubleOf(caches.routers.get(routerKeyOf(namespace))),
     }
   }

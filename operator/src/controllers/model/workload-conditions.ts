@@ -87,7 +87,10 @@ function checkHeld(world: ModelWorld): ConditionState | undefined {
 }
 
 /** True if all pods of the Deployment are of the desired template, and there is at least one if any is wanted. */
-export function isRolledOut({ deployment, template }: ModelWorld): boolean {
+export function isRolledOut({
+  deployment,
+  template,
+}: Pick<ModelWorld, 'deployment' | 'template'>): boolean {
   if (deployment === undefined || !isObserved(deployment)) return false
   const { wanted, all, updated } = podCountsOf(deployment)
   return templateOf(deployment) === template && updated >= Math.min(1, wanted) && all === updated

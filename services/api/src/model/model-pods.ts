@@ -99,6 +99,12 @@ export const ModelRollout = cel(
     maxUnavailable: countOrShare(
       'Pods below the desired number during a rollout. Default 0.',
     ).optional(),
+    whenFull: z
+      .enum(['Wait', 'Replace'])
+      .optional()
+      .describe(
+        'Order of a rollout in which a new pod finds no free device. Wait (default): old pods keep theirs until one is free. Replace: an old pod is taken away first, so that fewer pods answer meanwhile, with one replica none.',
+      ),
   }),
   {
     rule: `!has(self.maxSurge) || !${celIsNone('maxSurge')} || (has(self.maxUnavailable) && !${celIsNone('maxUnavailable')})`,

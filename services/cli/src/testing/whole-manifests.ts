@@ -76,7 +76,7 @@ export const WHOLE: readonly Manifest[] = [
       target: 8,
       behavior: { scaleDown: { stabilizationWindowSeconds: 60 } },
     },
-    rollout: { maxSurge: 0, maxUnavailable: '25%' },
+    rollout: { maxSurge: 0, maxUnavailable: '25%', whenFull: 'Replace' },
     disruptionBudget: { maxUnavailable: 1 },
     podTemplate: {
       metadata: { labels: { team: 'a' }, annotations: { 'example.com/a': 'b c' } },
