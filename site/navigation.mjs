@@ -20,6 +20,7 @@ const SECTIONS = {
       'access',
       'processes',
       'storage',
+      'model-addresses',
     ],
     'On Kubernetes': [
       'kubernetes',

@@ -77,6 +77,13 @@ await t.test(
       [{ modelName: '.hidden' }, /^spec\.modelName: /],
       [{ modelFormat: { name: 'tensorrt' } }, /^spec\.modelFormat\.name: .*onnx/],
       [{ storageUri: 'gs://x/y' }, /^spec\.storageUri: got 'gs:\/\/x\/y', want pvc:\/\/CLAIM/],
+      [
+        { storageUri: 'hf://x' },
+        /^spec\.storageUri: got 'hf:\/\/x', want .*hf:\/\/OWNER\/NAME@REVISION\/PATH/,
+      ],
+      [{ storageUri: 'oci://a/b' }, /^spec\.storageUri: got .*oci:\/\/HOST\/REPOSITORY:TAG\/PATH/],
+      [{ storageUri: 'oci://a:1/x' }, /^spec\.storageUri: got/],
+      [{ storageUri: 'hf://x/y/../z' }, /^spec\.storageUri: .*without '\.\.'/],
       [{ storageUri: 'pvc://x/../y' }, /^spec\.storageUri: .*without '\.\.'/],
       [{ storageUri: 'image://a/b/models' }, /^spec\.storageUri: got .*image:\/\/REPOSITORY:TAG/],
       [{ storageUri: 'image://a:1' }, /^spec\.storageUri: got .*image:\/\/REPOSITORY:TAG\/PATH/],

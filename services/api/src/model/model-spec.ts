@@ -114,7 +114,7 @@ export const ModelSpec = cel(
     field: 'batching',
   },
   {
-    rule: "!has(self.storage) || !has(self.storage.secretRef) || self.storageUri.startsWith('http') || self.storageUri.startsWith('s3:')",
+    rule: "!has(self.storage) || !has(self.storage.secretRef) || !self.storageUri.matches('^(pvc|hostPath|image):')",
     message:
       'pvc://, hostPath:// and image:// are read without credentials, want no secretRef; an image may need podTemplate.spec.imagePullSecrets',
     field: 'storage.secretRef',

@@ -58,6 +58,8 @@ export interface OpenManifestsOptions extends ManifestSource {
   readonly backends?: BackendConfig
   /** Folder that keeps fetched models. */
   readonly cache: string
+  /** Environment of the process; fetches read the token and the address of a Hub there. */
+  readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
   readonly log: Logger
   readonly statusLine?: StatusLine | undefined
@@ -126,10 +128,10 @@ async function findDirectories(
   parsed: ParsedManifests,
   models: readonly LocatedModel[],
 ): Promise<readonly ModelDirectory[]> {
-  const { flags, cache, clock, log, signal } = o
+  const { flags, cache, env, clock, log, signal } = o
   const progress = new TransferProgress(o)
   const openTransfer = (uri: string) => progress.open(uri)
-  const places = new StoragePlaces({ flags, cache, clock, signal, log, openTransfer })
+  const places = new StoragePlaces({ flags, cache, env, clock, signal, log, openTransfer })
   const directories: ModelDirectory[] = []
   const problems: Problem[] = []
   for (const located of models) {

@@ -59,6 +59,7 @@ function serveExecutable(environment: ProcessEnvironment): Executable<typeof SER
         input: environment.input,
         err: (text) => environment.err(text),
         cache: flags['model-cache'] ?? join(cacheFolder(environment), 'models'),
+        env: environment.env,
         clock: systemClock,
         log,
         statusLine,

@@ -119,6 +119,7 @@ await t.test('archives are fetched once, and kept', async (t) => {
       })(),
       err: (text) => t.fail(text),
       cache,
+      env: {},
       clock: systemClock,
       log,
       signal: new AbortController().signal,

@@ -4,13 +4,15 @@ import { join, resolve } from 'node:path'
 import type { ModelManifest } from '@tutti/api'
 import { type Clock, flagRefusal, type Logger, type OpenTransfer, readPairs } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
-import { fetchArtifact, readCredentials, verifyArtifact } from '@tutti/repository'
+import { fetchArtifact, isFetched, readCredentials, verifyArtifact } from '@tutti/repository'
 import type { ManifestFlags } from './manifest-flags.ts'
 
 export interface StorageDependencies {
   readonly flags: Pick<ManifestFlags, 'storage-map' | 'secret-map'>
   /** Folder that keeps fetched models. */
   readonly cache: string
+  /** Environment, which may have the token and the address of a Hub. */
+  readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly log: Pick<Logger, 'warn'>
@@ -53,7 +55,7 @@ export class StoragePlaces {
    * @throws ServeError whose text begins with the field at fault.
    */
   async find({ storageUri, storage }: Storage): Promise<string> {
-    if (/^(https?|s3):/.test(storageUri)) return await this.#fetch({ storageUri, storage })
+    if (isFetched(storageUri)) return await this.#fetch({ storageUri, storage })
     const directory = this.#mapped(storageUri)
     const isThere = await stat(directory).then(
       (found) => found.isDirectory(),
@@ -84,7 +86,7 @@ export class StoragePlaces {
   }
 
   async #fetch({ storageUri: uri, storage }: Storage): Promise<string> {
-    const { cache, clock, signal, log, openTransfer } = this.#dependencies
+    const { cache, env, clock, signal, log, openTransfer } = this.#dependencies
     const secret = storage?.secretRef?.name
     const folder = secret === undefined ? undefined : this.#secrets.get(secret)
     if (secret !== undefined && folder === undefined) {
@@ -94,7 +96,7 @@ export class StoragePlaces {
     const key = createHash('sha256').update(uri).digest('hex').slice(0, 24)
     const to = join(cache, key, 'model')
     try {
-      const credentials = folder === undefined ? {} : await readCredentials(folder)
+      const credentials = await readCredentials(folder, env)
       const digest = storage?.digest
       await fetchArtifact({ uri, to, digest, credentials, clock, signal, log, openTransfer })
       return to

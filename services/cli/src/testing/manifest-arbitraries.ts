@@ -146,6 +146,7 @@ const SCALINGS: readonly Manifest[] = [
 const MODEL_CHANGES: readonly Manifest[] = [
   ...['gs://a/b', 's3://a', 'pvc://x/../y', 'image://a/b', 'https://me:x@h/m.tar'].map(toUri),
   ...['image://a.b:5000/c/d', 'hostPath:///a\nb', "pvc://it's", 'image://localhost:1/a'].map(toUri),
+  ...['hf://a', 'hf://a/b@/c', 'oci://a/b', 'oci://a:1/b', 'oci://a/../b:1'].map(toUri),
   { modelFormat: { name: 'onnx' }, instances: { count: 1, sharedInterpreter: true } },
   { maxBatchSize: 0, batching: { maxQueueDelay: '5ms' } },
   { maxBatchSize: 0, batching: { preferredBatchSizes: [] } },

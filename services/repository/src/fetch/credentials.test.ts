@@ -50,10 +50,45 @@ await t.test('keys become credentials', async (t) => {
   }
 })
 
+await t.test('Hubs and registries have credentials of their own', async (t) => {
+  const env = { HF_TOKEN: 'of the environment', HF_ENDPOINT: 'https://mirror.example' }
+  await t.rejects(readCredentials(undefined, env), {
+    message:
+      'key HF_TOKEN of the secret or the environment has characters that no header can carry',
+  })
+  const known = { ...env, HF_TOKEN: 'hidden' }
+  const outside = await readCredentials(undefined, known)
+  t.equal(outside.hub?.token?.reveal(), 'hidden')
+  t.equal(outside.hub?.endpoint?.href, 'https://mirror.example/')
+  const both = await readCredentials(t.testdir({ HF_TOKEN: 'of-secret' }), known)
+  t.equal(both.hub?.token?.reveal(), 'of-secret', 'the Secret comes first')
+  t.equal(both.hub?.endpoint?.href, 'https://mirror.example/')
+  const auths = {
+    'registry.example:5000': { auth: Buffer.from('me:hidden').toString('base64') },
+    'https://index.docker.io/v1/': { username: 'me', password: 'hidden' },
+    'empty.example': {},
+  }
+  const { registries } = await read(t, { '.dockerconfigjson': JSON.stringify({ auths }) })
+  t.same(
+    [...(registries ?? [])].map(([host, text]) => [host, text.reveal()]),
+    [
+      ['registry.example:5000', 'Basic bWU6aGlkZGVu'],
+      ['docker.io', 'Basic bWU6aGlkZGVu'],
+    ],
+  )
+  t.notMatch(inspect([outside, registries], { depth: 9 }), 'hidden')
+})
+
 await t.test('what cannot be used is refused by key, without its value', async (t) => {
   const cases: readonly (readonly [Readonly<Record<string, string>>, string])[] = [
     [{ password: 'hidden' }, 'key username of the secret is missing beside password'],
     [{ token: 'hidden', username: 'me' }, 'key token of the secret came with username'],
+    [{ '.dockerconfigjson': 'hidden' }, 'key .dockerconfigjson of the secret is no JSON'],
+    [
+      { '.dockerconfigjson': '{"auths":{"a":{"auth":"hid den"}}}' },
+      'key .dockerconfigjson of the secret has an auth that is not base64',
+    ],
+    [{ HF_ENDPOINT: 'hidden' }, 'key HF_ENDPOINT of the secret or the environment is no http'],
     [{ token: 'hid\nden' }, 'key token of the secret has characters that no header can carry'],
     [{ AWS_ACCESS_KEY_ID: 'hidden' }, 'key AWS_SECRET_ACCESS_KEY of the secret is missing'],
     [{ AWS_SECRET_ACCESS_KEY: 'hidden' }, 'key AWS_ACCESS_KEY_ID of the secret is missing'],

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { SecretText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { readBoundedText } from '../bounded-read.ts'
+import { membersOf, parseMembers } from '../json-members.ts'
 
 /** The credentials of a fetch, and the certificates that it trusts. Nothing here is ever printed. */
 export interface FetchCredentials {
@@ -17,6 +18,10 @@ export interface FetchCredentials {
   }
   readonly awsRegion?: string
   readonly awsEndpoint?: URL
+  /** Token and address of a Hub that is not that of Hugging Face. */
+  readonly hub?: { readonly token?: SecretText; readonly endpoint?: URL }
+  /** Values of the header `authorization` for registries, by host. */
+  readonly registries?: ReadonlyMap<string, SecretText>
 }
 
 const MAX_BYTES = 256 * 1024
@@ -30,6 +35,9 @@ const KEYS = [
   'AWS_SESSION_TOKEN',
   'AWS_REGION',
   'AWS_ENDPOINT_URL',
+  'HF_TOKEN',
+  'HF_ENDPOINT',
+  '.dockerconfigjson',
 ] as const
 /** Their values are sent as they are; a client library would refuse others with the value in its message. */
 const HEADERS: ReadonlySet<string> = new Set([
@@ -37,6 +45,7 @@ const HEADERS: ReadonlySet<string> = new Set([
   'AWS_ACCESS_KEY_ID',
   'AWS_SESSION_TOKEN',
   'AWS_REGION',
+  'HF_TOKEN',
 ])
 
 type Values = { readonly [Key in (typeof KEYS)[number]]?: string }
@@ -44,13 +53,21 @@ type Values = { readonly [Key in (typeof KEYS)[number]]?: string }
 /**
  * Reads credentials from the folder where a Secret is mounted, one file for each key. Unknown keys are ignored.
  *
+ * @param directory - undefined if there is no Secret.
+ * @param env - environment, whose HF_TOKEN and HF_ENDPOINT count where the Secret has none.
  * @throws ServeError SETTING_INVALID that names the key, never its value.
  */
-export async function readCredentials(directory: string): Promise<FetchCredentials> {
+export async function readCredentials(
+  directory: string | undefined,
+  env: Readonly<Record<string, string | undefined>> = {},
+): Promise<FetchCredentials> {
   const values: Partial<Record<(typeof KEYS)[number], string>> = {}
+  for (const key of ['HF_TOKEN', 'HF_ENDPOINT'] as const) {
+    if (env[key]) values[key] = requireHeader(key, env[key].trim())
+  }
   // One after the other, so that the first key at fault is the one that the error names.
-  for (const key of KEYS) {
-    const text = await readKey(directory, key)
+  for (const key of directory === undefined ? [] : KEYS) {
+    const text = await readKey(directory ?? '', key)
     if (text !== '') values[key] = text
   }
   const { 'ca.crt': ca, AWS_REGION: awsRegion, AWS_ENDPOINT_URL: endpoint } = values
@@ -59,7 +76,9 @@ export async function readCredentials(directory: string): Promise<FetchCredentia
     ...toAws(values),
     ...(ca !== undefined && { ca: requireCertificates(ca) }),
     ...(awsRegion !== undefined && { awsRegion }),
-    ...(endpoint !== undefined && { awsEndpoint: toEndpoint(endpoint) }),
+    ...(endpoint !== undefined && { awsEndpoint: toEndpoint('AWS_ENDPOINT_URL', endpoint) }),
+    ...toHub(values),
+    ...toRegistries(values['.dockerconfigjson']),
   }
 }
 
@@ -72,10 +91,12 @@ async function readKey(directory: string, key: string): Promise<string> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
     throw refusal(key, `cannot be read: ${ServeError.from(error).message}`, error)
   }
-  if (HEADERS.has(key) && !/^[!-~]*$/.test(text)) {
-    throw refusal(key, 'has characters that no header can carry')
-  }
-  return text
+  return requireHeader(key, text)
+}
+
+function requireHeader(key: string, text: string): string {
+  if (!HEADERS.has(key) || /^[!-~]*$/.test(text)) return text
+  throw refusal(key, 'has characters that no header can carry')
 }
 
 function toAuthorization({
@@ -107,10 +128,44 @@ function toAws({
   return { aws: { accessKeyId, secretAccessKey: new SecretText(secret), ...sessionToken } }
 }
 
-function toEndpoint(text: string): URL {
+function toHub({ HF_TOKEN: token, HF_ENDPOINT: endpoint }: Values): Pick<FetchCredentials, 'hub'> {
+  if (token === undefined && endpoint === undefined) return {}
+  return {
+    hub: {
+      ...(token !== undefined && { token: new SecretText(token) }),
+      ...(endpoint !== undefined && { endpoint: toEndpoint('HF_ENDPOINT', endpoint) }),
+    },
+  }
+}
+
+/** Reads the file that `docker login` writes, which Secrets of the type kubernetes.io/dockerconfigjson have. */
+function toRegistries(text: string | undefined): Pick<FetchCredentials, 'registries'> {
+  if (text === undefined) return {}
+  const key = '.dockerconfigjson'
+  const file = parseMembers(text)
+  if (file === undefined) throw refusal(key, 'is no JSON')
+  const registries = new Map<string, SecretText>()
+  for (const [name, entry] of Object.entries(membersOf(file['auths']))) {
+    const { auth, username, password } = membersOf(entry)
+    const pair =
+      typeof username === 'string' && username !== ''
+        ? Buffer.from(`${username}:${String(password)}`).toString('base64')
+        : typeof auth === 'string'
+          ? auth
+          : ''
+    if (!/^[A-Za-z0-9+/]*={0,2}$/.test(pair)) throw refusal(key, 'has an auth that is not base64')
+    // Docker Hub's own entry is https://index.docker.io/v1/.
+    const host = name.replace(/^https?:\/\//, '').replace(/\/.*$/s, '')
+    if (pair === '') continue
+    registries.set(host === 'index.docker.io' ? 'docker.io' : host, new SecretText(`Basic ${pair}`))
+  }
+  return { registries }
+}
+
+function toEndpoint(key: string, text: string): URL {
   const url = /^https?:\/\//.test(text) ? URL.parse(text) : null
   if (url !== null && url.username === '' && url.search === '') return url
-  throw refusal('AWS_ENDPOINT_URL', 'is no http(s)://HOST[:PORT][/PATH] without user and query')
+  throw refusal(key, 'is no http(s)://HOST[:PORT][/PATH] without user and query')
 }
 
 /** Refuses certificates that cannot be read. TLS leaves them out, and the server would seem not to be trusted. */
@@ -125,7 +180,8 @@ function requireCertificates(text: string): string {
 }
 
 function refusal(key: string, problem: string, cause?: unknown): ServeError {
-  return new ServeError('SETTING_INVALID', `key ${key} of the secret ${problem}`, {
+  const where = key.startsWith('HF_') ? 'of the secret or the environment' : 'of the secret'
+  return new ServeError('SETTING_INVALID', `key ${key} ${where} ${problem}`, {
     cause,
     details: { field: key },
   })

@@ -10,19 +10,22 @@ export interface DownloadOptions {
   readonly client: HttpClient
   /** Path of the file that is written; its folder exists. */
   readonly path: string
+  /** Bytes that the file has already, which the answer (206) continues; absent to write it from its beginning. */
+  readonly from?: number
   /** Converts a response that is neither 200 nor 304. */
   refused?(answer: StreamedAnswer): Promise<Error>
 }
 
 /** A file that was downloaded. */
 export interface Download {
+  /** Bytes that came. */
   readonly sizeBytes: number
   /** A strong entity tag, or ''. */
   readonly etag: string
 }
 
 /**
- * Writes the body of a response to a file, from its beginning.
+ * Writes the body of a response to a file, from its beginning or behind what the file has.
  *
  * @returns undefined if the server says that nothing changed (304).
  * @throws ServeError ARTIFACT_UNAVAILABLE if a further attempt may help; ARTIFACT_TOO_LARGE, ARTIFACT_NOT_STORED.
@@ -36,16 +39,17 @@ export async function downloadFile(
     body.destroy()
     return undefined
   }
-  if (status !== 200) throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
+  if (status !== (o.from === undefined ? 200 : 206))
+    throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
   // Weak tags say that two states mean the same, not that they have the same bytes.
   const etag = headers.etag?.startsWith('"') === true ? headers.etag : ''
   return { sizeBytes: await receive(answer, o), etag }
 }
 
-/** @returns the size in bytes. */
+/** @returns the number of bytes. */
 async function receive(
   answer: StreamedAnswer,
-  { context, client, path }: DownloadOptions,
+  { context, client, path, from }: DownloadOptions,
 ): Promise<number> {
   const { url, headers, body } = answer
   const { maxBytes } = context.bounds
@@ -54,7 +58,7 @@ async function receive(
     const text = `'${showUri(url)}' has more than ${maxBytes} bytes, which is the limit`
     throw new ServeError('ARTIFACT_TOO_LARGE', text)
   }
-  const file = await onDisk(path, () => open(path, 'w'))
+  const file = await onDisk(path, () => open(path, from === undefined ? 'w' : 'a'))
   let sizeBytes = 0
   try {
     requireSpace(Number(headers['content-length'] ?? 0))

@@ -33,10 +33,33 @@ type Limits = Pick<FetchContext, 'bounds' | 'signal'>
  * @throws ServeError ARTIFACT_INVALID, ARTIFACT_TOO_LARGE, ARTIFACT_NOT_STORED; nothing outside of `tree` was touched.
  */
 export async function extractArchive(archive: string, tree: string, o: Limits): Promise<string> {
+  return await extractArchives([archive], tree, { ...o, plan: new TreePlan(o.bounds) })
+}
+
+/**
+ * Extracts several archives into one folder, as `extractArchive` does.
+ *
+ * @param o.plan - knows the files that the folder has already.
+ * @param o.isWanted - tells which entries are extracted; absent: all.
+ * @param o.check - throws for the name of an entry that is refused.
+ */
+export async function extractArchives(
+  archives: readonly string[],
+  tree: string,
+  o: Limits & {
+    readonly plan: TreePlan
+    readonly isWanted?: (name: string) => boolean
+    readonly check?: (name: string) => void
+  },
+): Promise<string> {
+  const { plan, isWanted = () => true } = o
   await onDisk(tree, () => mkdir(tree, { recursive: true }))
-  const plan = new TreePlan(o.bounds)
   const links = new Map<string, Link>()
-  await unpack(archive, tree, (entry) => admit(entry, plan, links), o)
+  const isAdmitted = (entry: ReadEntry): boolean => {
+    o.check?.(entry.path)
+    return admit(entry, plan, links)
+  }
+  for (const archive of archives) await unpack(archive, tree, { ...o, isWanted, isAdmitted })
   if (plan.files === 0) throw new ServeError('ARTIFACT_INVALID', 'the archive has no files')
   // Made last: nothing is ever written through a link.
   for (const [name, made] of links) await makeLink(tree, name, made)
@@ -90,12 +113,19 @@ function admit(entry: ReadEntry, plan: TreePlan, links: Map<string, Link>): bool
   return true
 }
 
-/** Writes the admitted entries of an archive. */
+/** Writes the wanted and admitted entries of an archive. */
 async function unpack(
   archive: string,
   tree: string,
-  isAdmitted: (entry: ReadEntry) => boolean,
-  { bounds, signal }: Limits,
+  {
+    bounds,
+    signal,
+    isWanted,
+    isAdmitted,
+  }: Limits & {
+    readonly isWanted: (name: string) => boolean
+    readonly isAdmitted: (entry: ReadEntry) => boolean
+  },
 ): Promise<void> {
   const stop = new AbortController()
   const either = AbortSignal.any([signal, stop.signal])
@@ -110,7 +140,7 @@ async function unpack(
     maxMetaEntrySize: MAX_META_BYTES,
     filter: (_, entry) => {
       try {
-        return 'type' in entry && isAdmitted(entry)
+        return 'type' in entry && isWanted(entry.path) && isAdmitted(entry)
       } catch (error) {
         stop.abort(error)
         return false
@@ -125,7 +155,8 @@ async function unpack(
     if (error instanceof Error && error.name === 'CwdError') resolve()
   })
   writer.on('ignoredEntry', ({ type, path }: ReadEntry) => {
-    if (!LINKS.includes(type)) stop.abort(invalidArtifact(path, `it is of the kind ${type}`))
+    if (!LINKS.includes(type) && isWanted(path))
+      stop.abort(invalidArtifact(path, `it is of the kind ${type}`))
   })
   try {
     for await (const piece of readTar(archive, bounds, either)) {

@@ -11,10 +11,13 @@ import { Bucket } from './bucket.ts'
 import type { FetchCredentials } from './credentials.ts'
 import { fetchBucket } from './fetch-bucket.ts'
 import { fetchHttp, requireDigest } from './fetch-http.ts'
+import { fetchHub } from './fetch-hub.ts'
+import { fetchOci } from './fetch-oci.ts'
 import {
   FETCH_BOUNDS,
   type FetchBounds,
   type FetchContext,
+  type Fetched,
   type FetchOptions,
 } from './fetch-options.ts'
 import { s3Api } from './s3-api.ts'
@@ -26,7 +29,7 @@ export interface FetchRequest extends Pick<FetchContext, 'random' | 'identity'> 
   readonly uri: string
   /** Path of the model's directory. The directory appears whole, and replaces that of an earlier fetch. */
   readonly to: string
-  /** Wanted digest, `sha256:` and 64 hex digits: that of the archive for http(s), of the tree for s3. */
+  /** Wanted digest, `sha256:` and 64 hex digits: that of the archive for http(s), else of the tree. */
   readonly digest?: string | undefined
   readonly credentials?: FetchCredentials
   readonly bounds?: Partial<FetchBounds>
@@ -113,11 +116,7 @@ async function fetchInto(
   const found = await following(openTransfer, showUri(uri), async (transfer, done) => {
     const followed = { ...context, transfer }
     const options = { ...o, context: followed, done, validator: kept?.validator ?? '' }
-    return await persist(context, done, () =>
-      source.kind === 'http'
-        ? fetchHttp(source.url, options)
-        : fetchBucket(toBucket(source, followed), options),
-    )
+    return await persist(context, done, () => fetchSource(source, options))
   })
   if (found === undefined && kept !== undefined) return toResult(kept, false)
   if (found === undefined) {
@@ -131,6 +130,13 @@ async function fetchInto(
   const record = { uri, digest, tree, files, bytes, validator }
   await work.publish(found.root, record)
   return toResult(record, true)
+}
+
+async function fetchSource(source: SourceUri, o: FetchOptions): Promise<Fetched | undefined> {
+  if (source.kind === 'http') return await fetchHttp(source.url, o)
+  if (source.kind === 'hf') return await fetchHub(source, o)
+  if (source.kind === 'oci') return await fetchOci(source, o)
+  return await fetchBucket(toBucket(source, o.context), o)
 }
 
 function toBucket(
@@ -154,8 +160,8 @@ async function findThere(o: Attempt): Promise<FetchRecord | undefined> {
   const { source, digest: wanted, uri, work, context } = o
   const record = await work.record()
   const isKnown = record?.uri === uri
-  // The digest of s3 is that of the tree: then it does not matter who put it there.
-  const isComparable = source.kind === 's3' && wanted !== undefined
+  // Only an archive has a digest of its own. With that of the tree it does not matter who put it there.
+  const isComparable = source.kind !== 'http' && wanted !== undefined
   if (!isKnown && !isComparable) return undefined
   try {
     const { digest, files, bytes } = await digestTree(work.target, context.bounds)

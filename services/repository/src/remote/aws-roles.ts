@@ -3,6 +3,7 @@ import { ServeError } from '@tutti/errors'
 import { readTag } from '../fetch/bucket-xml.ts'
 import type { FetchCredentials } from '../fetch/credentials.ts'
 import { HttpClient, type StreamedAnswer, toStatusFailure } from '../fetch/http-get.ts'
+import { parseMembers } from '../json-members.ts'
 import {
   type EnvironmentVariables,
   readEndpoint,
@@ -11,7 +12,6 @@ import {
   type Texts,
   textsOf,
 } from './credential-file.ts'
-import { parseMembers } from './json-members.ts'
 import { Kept, type Lasting } from './kept.ts'
 
 export type AwsKeys = NonNullable<FetchCredentials['aws']>

@@ -1,7 +1,7 @@
 import { ServeError } from '@tutti/errors'
 import { readBoundedText } from '../bounded-read.ts'
+import { membersOf, parseMembers } from '../json-members.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
-import { membersOf, parseMembers } from './json-members.ts'
 
 export type EnvironmentVariables = Readonly<Record<string, string | undefined>>
 export type Texts = Readonly<Record<string, string>>

@@ -1,6 +1,6 @@
 import { type BucketApi, type BucketPage, encode, parseSize } from '../fetch/bucket.ts'
 import { invalidArtifact } from '../fetch/tree-plan.ts'
-import { membersOf, parseMembers } from './json-members.ts'
+import { membersOf, parseMembers } from '../json-members.ts'
 
 const ENDPOINT = new URL('https://storage.googleapis.com')
 const FOLDERS = 'nextPageToken,prefixes'

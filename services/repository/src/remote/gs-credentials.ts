@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { HttpClient, type StreamedAnswer, toStatusFailure } from '../fetch/http-get.ts'
+import { parseMembers } from '../json-members.ts'
 import type { RepositoryUri } from '../repository-uri.ts'
 import { type CloudIdentity, type TokenSource, tokenSender } from './cloud-tokens.ts'
 import {
@@ -13,7 +14,6 @@ import {
   settingRefusal,
   WITHOUT_LIBRARIES,
 } from './credential-file.ts'
-import { parseMembers } from './json-members.ts'
 import { Kept, type Lasting } from './kept.ts'
 
 type Http = ConstructorParameters<typeof HttpClient>[0]

@@ -8,7 +8,7 @@ export const FETCH_FLAGS = {
   uri: {
     type: 'string',
     description:
-      'Address of the model: http(s)://HOST/PATH of a tar archive, gzipped or not, or s3://BUCKET/PREFIX.',
+      'Address of the model: http(s)://HOST/PATH of a tar archive, gzipped or not, s3://BUCKET/PREFIX, hf://OWNER/NAME[@REVISION][/PATH], or oci://HOST/REPOSITORY:TAG[/PATH].',
   },
   to: {
     type: 'string',
@@ -22,8 +22,7 @@ export const FETCH_FLAGS = {
   },
   digest: {
     type: 'string',
-    description:
-      'Expected digest, sha256:HEX: of the archive for http(s), of the tree for s3 and --verify.',
+    description: 'Expected digest, sha256:HEX: of the archive for http(s), else of the tree.',
   },
   'print-digest': {
     type: 'bool',

@@ -52,7 +52,7 @@ export const FetchResult = z
     }),
     directory: z.string(),
     digest: z.string().meta({
-      description: 'sha256:HEX: of the archive for http(s), of the tree for s3 and --verify.',
+      description: 'sha256:HEX: of the archive for http(s), else of the tree.',
     }),
     files: z.int(),
     bytes: z.int().meta({ description: 'Of all files.' }),
@@ -127,8 +127,7 @@ async function fetchOrVerify(
     if (uri === undefined)
       throw flagRefusal('--uri', 'got none, want what to fetch, or --verify=DIR')
     if (to === undefined) throw flagRefusal('--to', "got none, want the model's folder")
-    const secretDir = flags['secret-dir']
-    const credentials = secretDir === undefined ? {} : await readCredentials(secretDir)
+    const credentials = await readCredentials(flags['secret-dir'], environment.env)
     const identity = awsPodIdentity(environment.env)
     const progressPort = flags['progress-port']
     const fetch = { uri, to, digest, credentials, identity, bounds, log, progressPort }

@@ -51,6 +51,7 @@ export async function serve(t: Test, manifests: readonly string[], ...argv: stri
       told += text
     },
     cache: join(folder, 'cache'),
+    env: {},
     clock: systemClock,
     log,
     signal,
