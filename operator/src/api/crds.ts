@@ -82,6 +82,8 @@ export const KINDS: readonly KindDefinition[] = [
       GRPC,
       ['Revision', 'string', '.status.latestReadyRevision', 'The newest revision that was ready.'],
       ['URI', 'string', '.spec.storageUri', 'Where its artifacts are.'],
+      ['CPU', 'string', '.status.resources.requests.cpu', 'CPU that a pod requests.'],
+      ['Memory', 'string', '.status.resources.requests.memory', 'Memory that a pod requests.'],
     ],
     scale: SCALE,
   },

@@ -63,6 +63,7 @@ export {
 export { startText } from './status/start-text.ts'
 export {
   Condition,
+  EffectiveResources,
   ENSEMBLE_CONDITIONS,
   type EnsembleConditionType,
   EnsembleStatus,

@@ -1,6 +1,7 @@
-import type { ModelSpec } from '@tutti/api'
+import type { EffectiveResources, ModelSpec } from '@tutti/api'
 import type { PodTemplateSpec, Secret, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
+import { toEffectiveResources } from '../../resources/effective-resources.ts'
 import { type ModelFacts, toModelFacts } from '../../resources/model-facts.ts'
 import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import { buildPodTemplate } from '../../resources/model-template.ts'
@@ -14,6 +15,8 @@ export interface DesiredModel {
   readonly facts: ModelFacts
   readonly scaling: Scaling
   readonly podTemplate: PodTemplateSpec
+  /** Resources of `podTemplate`. */
+  readonly resources: EffectiveResources | undefined
   /** Digest of `podTemplate`. */
   readonly template: string
 }
@@ -35,5 +38,6 @@ export function toDesiredModel(
   const facts = toModelFacts({ name, namespace, labels, spec, settings, ...credentials })
   const podTemplate = buildPodTemplate(facts)
   const template = podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION] ?? ''
-  return { facts, scaling: toScaling(spec), podTemplate, template }
+  const resources = toEffectiveResources(spec, podTemplate, settings)
+  return { facts, scaling: toScaling(spec), podTemplate, resources, template }
 }

@@ -108,12 +108,14 @@ export class ModelPass {
     const deployment = findDeployment(synced) ?? reader.deploymentOf(model)
     // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
     const template = synced === undefined ? deployment && templateOf(deployment) : desired?.template
+    const { scaling, resources } = desired ?? {}
     const facts: Facts = {
       ...checked,
       model,
       modelName: servedNameOf(model),
       before: this.#before,
-      scaling: desired?.scaling,
+      scaling,
+      resources,
       template: desired?.template,
       deployment,
       outcomes: synced?.outcomes ?? [],

@@ -1,4 +1,4 @@
-import type { ModelSpec, ModelStatus } from '@tutti/api'
+import type { EffectiveResources, ModelSpec, ModelStatus } from '@tutti/api'
 import type { Failure, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { RouterView } from '../../pods/router-views.ts'
@@ -25,6 +25,8 @@ export interface ModelWorld {
   readonly scaling?: Scaling | undefined
   /** Reason why the operator changes nothing for the Model. */
   readonly refusal?: Refusal | undefined
+  /** Resources of the desired pod template; absent if the spec is refused. */
+  readonly resources?: EffectiveResources | undefined
   /** Digest of the desired pod template. */
   readonly template?: string | undefined
   /** Deployment as it is now. */

@@ -16,7 +16,7 @@ import {
 } from './model-conditions.ts'
 import { currentPods, readyVersionsOf } from './model-pods.ts'
 import { findStart } from './model-start.ts'
-import type { ModelWorld } from './model-world.ts'
+import { isLeftAsWas, type ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
 import { checkProgress, checkSuspended, checkWorkload, isRolledOut } from './workload-conditions.ts'
 
@@ -30,7 +30,6 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
   const { model, modelName, before, deployment } = world
   const at = toTime(nowMs)
   const lastFailure = toLastFailure(world, at)
-  const start = findStart(world)
   const { replicas = 0, readyReplicas = 0, updatedReplicas = 0 } = deployment?.status ?? {}
   const desiredReplicas = deployment?.spec.replicas
   const observedGeneration = model.metadata.generation ?? 0
@@ -52,10 +51,22 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
     selector: stepSelectorText(model.metadata.name),
     ...toDiscovered(world),
     revisions: toRevisions(world),
-    ...(start !== undefined && { start }),
+    ...toResources(world),
+    ...toStart(world),
     ...(lastFailure !== undefined && { lastFailure }),
     ...keepRevision(world, before),
   }
+}
+
+/** Builds the resources. Pods that are left as they are have those of the spec before. */
+function toResources(world: ModelWorld): Pick<ModelStatus, 'resources'> {
+  const resources = (isLeftAsWas(world) ? undefined : world.resources) ?? world.before.resources
+  return resources === undefined ? {} : { resources }
+}
+
+function toStart(world: ModelWorld): Pick<ModelStatus, 'start'> {
+  const start = findStart(world)
+  return start === undefined ? {} : { start }
 }
 
 /** Builds the URLs at which routers serve a Model; empty before a revision is accepted. */

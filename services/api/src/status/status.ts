@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { listAtomic, listMap, text } from '../schema/cel.ts'
-import { Datatype, tensorName, whole } from '../schema/fields.ts'
+import { Datatype, quantities, tensorName, whole } from '../schema/fields.ts'
 
 /*
  * The status that the operator writes. Bounded like the rest; the bounds are wide, because a status that does not fit is lost.
@@ -93,6 +93,16 @@ export const ModelStart = z.strictObject({
 })
 export type ModelStart = z.infer<typeof ModelStart>
 
+/** Resources of the container that serves a Model, after all defaults. */
+export const EffectiveResources = z.strictObject({
+  requests: quantities('Amounts that are reserved for a pod.').optional(),
+  limits: quantities('Largest amounts that a pod may use.').optional(),
+  from: text({ max: 2048 }).describe(
+    'Where each comes from, e.g. "cpu: default of the engine onnxruntime; memory: spec.resources".',
+  ),
+})
+export type EffectiveResources = z.infer<typeof EffectiveResources>
+
 const SignatureTensor = z.strictObject({
   name: tensorName('Name of the tensor.'),
   datatype: Datatype,
@@ -146,6 +156,9 @@ export const ModelStatus = z
     )
       .optional()
       .describe('Versions that are served.'),
+    resources: EffectiveResources.optional().describe(
+      'Resources of the container that serves, in the newest pods.',
+    ),
     start: ModelStart.optional().describe(
       'How far the next pod is that does not serve yet; absent if all do.',
     ),
