@@ -44,6 +44,8 @@ export const ERROR_TEXTS = {
       'Name the repository too ([models of the same name](model-control.md#models-of-the-same-name)).',
     MODEL_NOT_READY:
       'Wait until the model is ready, and try again. If it does not get ready, the index says why.',
+    MODEL_STARTING:
+      'Try again with more time, or raise `timeouts.load` of the Model; the text says how far the start is. `minReplicas: 1` keeps a pod ready.',
     MODEL_POLL_FAILED: 'Mend the files or the configuration that the text names, and load again.',
     MODEL_LOAD_OVERTAKEN:
       'Another client unloaded the model meanwhile. Load it again if it is wanted.',

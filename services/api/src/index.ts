@@ -91,6 +91,13 @@ export {
   StartProgress,
   StepLoad,
 } from './wire/process-answers.ts'
+export {
+  parseSleepMark,
+  parseWantedByRouter,
+  SLEEP_ANNOTATION,
+  type SleepMark,
+  WantedByRouter,
+} from './wire/router-demand.ts'
 export { parseStatisticsJson, toStatisticsJson } from './wire/statistics-wire.ts'
 export {
   type PinnedVersion,

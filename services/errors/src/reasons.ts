@@ -43,6 +43,11 @@ export const REASONS = {
     meaning: 'models of several repositories have the name',
   },
   MODEL_NOT_READY: { code: 'UNAVAILABLE', meaning: 'the model version is known but not ready' },
+  MODEL_STARTING: {
+    code: 'UNAVAILABLE',
+    meaning:
+      'a request waited for the first pod of a model that had none, and that is not ready yet',
+  },
   MODEL_POLL_FAILED: {
     code: 'INTERNAL',
     meaning: 'a model that was to be loaded could not be read from its repository',

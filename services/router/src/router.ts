@@ -31,6 +31,7 @@ import {
 } from '@tutti/telemetry'
 import type { FindExecutor, RequestObserver } from '@tutti/tensor'
 import type { AnswerQuestion } from '@tutti/transport'
+import { HeldCalls } from './calls/held-calls.ts'
 import { PinnedRequests } from './calls/pinned-requests.ts'
 import { ReplicaCounts } from './calls/replica-counts.ts'
 import type { ReplicaCalls, RequestDependencies } from './calls/request-dependencies.ts'
@@ -71,6 +72,10 @@ export interface RouterOptions extends ServedViewOptions {
   readonly revisionRefused?: (replica: string) => void
   /** Returns the control by which clients load and unload; undefined, or absent, if they may not. */
   readonly control?: () => ModelControl | undefined
+  /** Most calls that wait for the first replicas of Models. Default 1024. */
+  readonly maxHeldCalls?: number
+  /** Called when the Models for which calls wait may have changed; see `wantedModels`. */
+  readonly wantedChanged?: () => void
   /** Memory regions that clients share with the router; absent if they may not share any. */
   readonly regions?: InferenceBackend['regions']
   /** Tells the console how a replica is reached; absent if all replicas are in this process. */
@@ -78,6 +83,9 @@ export interface RouterOptions extends ServedViewOptions {
   /** Lists the other routers of the repository, for the console. */
   readonly otherRouters?: () => readonly OtherRouter[]
 }
+
+/** A call that waits holds its request, whose bytes count where those of all requests do. */
+const MAX_HELD_CALLS = 1024
 
 /** Most questions to a step at a time, for the console. For more models one question asks for all. */
 const MAX_QUESTIONS = 8
@@ -101,6 +109,7 @@ export class Router implements InferenceBackend, ConsoleSource {
   readonly #recorders: EnsembleRecorders
   readonly #pinned = new PinnedRequests()
   readonly #replicaCounts: ReplicaCounts
+  readonly #held: HeldCalls
   readonly #requests: Requests
   readonly #captures: RequestCaptures
   readonly #observer: RequestObserver | undefined
@@ -113,6 +122,7 @@ export class Router implements InferenceBackend, ConsoleSource {
     this.#replicaCounts = new ReplicaCounts(o.clock)
     this.sequences = new SequenceRoutes(o)
     this.#recorders = new EnsembleRecorders(o)
+    this.#held = this.#openHeld()
     const requests = this.#openRequests()
     this.#requests = requests
     this.#captures = new RequestCaptures(o.clock, (isWaiting) => {
@@ -122,6 +132,7 @@ export class Router implements InferenceBackend, ConsoleSource {
     this.view = new ServedView(o, (catalog) => {
       requests.forget()
       this.#recorders.follow(catalog)
+      this.#held.review()
     })
     this.nested = createNestedExecutors({
       bounds: { ...NESTING_DEFAULTS, ...o.nesting },
@@ -132,6 +143,23 @@ export class Router implements InferenceBackend, ConsoleSource {
       isModelReady: (model, version) => this.isModelReady(model, version),
       isUnpinned: (replica, pin) => this.#isUnpinned(replica, pin),
     })
+  }
+
+  #openHeld(): HeldCalls {
+    const { clock, maxHeldCalls = MAX_HELD_CALLS, wantedChanged } = this.#options
+    return new HeldCalls({
+      clock,
+      most: maxHeldCalls,
+      changed: wantedChanged ?? (() => {}),
+      sleepOf: ({ model, version }) => this.view.sleepOf(model, version),
+      isAsleep: (model) => this.view.isAsleep(model),
+      faultOf: ({ model, version }) => this.view.faultOf(model, version),
+    })
+  }
+
+  /** Lists the Models without a replica for which calls wait, and those behind them in the graphs, by name. */
+  wantedModels(): readonly string[] {
+    return this.#held.wanted()
   }
 
   #openRequests(): Requests {
@@ -152,6 +180,7 @@ export class Router implements InferenceBackend, ConsoleSource {
       inFlight: new Map(),
       pinned: this.#pinned,
       replicaCounts: this.#replicaCounts,
+      held: this.#held,
       sequences: this.sequences,
       tracing: tracing.isEnabled ? tracing : undefined,
       lookup: (name, version) => this.view.lookup(name, version),
@@ -293,6 +322,9 @@ export class Router implements InferenceBackend, ConsoleSource {
     if (this.view.offers(replica, pin)) return false
     // Where others serve the revision, they take what is left.
     const live = this.view.liveRevisions(model, version)
-    return live.some((other) => other.revision === revision) || !this.#pinned.isPinned(pin)
+    return (
+      live.some((one) => one.revision === revision && one.replicas > 0) ||
+      !this.#pinned.isPinned(pin)
+    )
   }
 }

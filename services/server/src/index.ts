@@ -1,7 +1,7 @@
 export type { BrokerMember } from './broker-members.ts'
 export { checkPorts } from './check-ports.ts'
 export { openClientRules } from './client-rules.ts'
-export type { JsonAnswers } from './metrics-server.ts'
+export type { JsonAnswer, JsonAnswers } from './metrics-server.ts'
 export { openRegions } from './open-regions.ts'
 export type { PageServerOptions } from './page-server.ts'
 export { POLL_FLAGS } from './poll-flags.ts'

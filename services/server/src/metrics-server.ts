@@ -36,8 +36,11 @@ export interface MetricsServerOptions {
   readonly log?: Logger
 }
 
-/** Functions that make JSON answers, by path, e.g. `/tutti/v1/served`. */
-export type JsonAnswers = ReadonlyMap<string, () => Json | Promise<Json>>
+/** A function that makes a JSON answer from the query of a request. */
+export type JsonAnswer = (query: URLSearchParams) => Json | Promise<Json>
+
+/** Answers by path, e.g. `/tutti/v1/served`. */
+export type JsonAnswers = ReadonlyMap<string, JsonAnswer>
 
 /** The part of a process's health that the probes read. */
 export type HealthReading = Pick<Health, 'isLive' | 'isReady' | 'reasons'>
@@ -97,14 +100,16 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const [path = ''] = (request.url ?? '').split('?', 1)
+  const [path = '', query = ''] = (request.url ?? '').split('?', 2)
   const isProbe = o.health !== undefined && (path === '/livez' || path === '/readyz')
   const json = o.answers?.get(path)
   try {
     if (request.method !== 'GET') send(response, 405, JSON_TYPE, '{"error":"Method Not Allowed"}')
     else if (isProbe) sendHealth(response, o.health, path)
-    else if (json !== undefined) send(response, 200, JSON_TYPE, JSON.stringify(await json()))
-    else await sendMetrics(response, o, request.headers.accept)
+    else if (json !== undefined) {
+      const body = await json(new URLSearchParams(query))
+      send(response, 200, JSON_TYPE, JSON.stringify(body))
+    } else await sendMetrics(response, o, request.headers.accept)
   } catch (error) {
     const { message } = ServeError.from(error)
     send(response, 500, JSON_TYPE, JSON.stringify({ error: message }))

@@ -9,6 +9,7 @@ import { remembered } from '../catalog/remembered.ts'
 import { configDiffers } from '../log-events.ts'
 import { LoggedOnce } from '../log-once.ts'
 import { type AcceptedModelRevision, type AcceptedSet, NOTHING_ACCEPTED } from './accepted-set.ts'
+import { toSleeping } from './sleeping-model.ts'
 
 /** Former revisions of a Model, and such Models, remembered for requests in flight; bounds, because every rollout makes one. */
 const MAX_FORMER = 4
@@ -74,13 +75,25 @@ export class Acceptance {
     return this.#mayUse(replica, model, version, revisions)
   }
 
-  /** Lists the accepted models that no replica describes. They are not unknown, because their replicas may come at any time. */
-  lost(isDescribed: (model: string) => boolean): readonly CatalogModel[] {
+  /**
+   * Lists the accepted models that no replica describes: they are not unknown, because their replicas may come at any time. Those
+   * that may sleep are listed as long as no replica serves them.
+   *
+   * @param find - finds what replicas describe of a model.
+   */
+  lost(find: (model: string) => CatalogModel | undefined): readonly CatalogModel[] {
     const lost = [...this.#accepted.models].flatMap(([name, revisions]) => {
       const newest = revisions.at(-1)
-      if (newest === undefined || isDescribed(name)) return []
+      if (newest === undefined) return []
+      const described = find(name)
+      const before = this.#lost.get(name)
+      if (newest.sleep !== undefined) {
+        const sleeping = toSleeping(newest, { described, before })
+        return sleeping === undefined ? [] : [sleeping]
+      }
+      if (described !== undefined) return []
       const make = (): CatalogModel => toLost(name, newest.accepted.config, revisions)
-      return [remembered(this.#lost.get(name), revisions, make)]
+      return [remembered(before, revisions, make)]
     })
     this.#lost = new Map(lost.map((model) => [model.name, model]))
     return lost

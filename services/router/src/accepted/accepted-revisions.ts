@@ -1,3 +1,4 @@
+import { parseSleepMark, SLEEP_ANNOTATION } from '@tutti/api'
 import type { Logger } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import {
@@ -24,6 +25,7 @@ export interface RevisionObject {
     readonly name: string
     /** RFC 3339, in UTC and whole seconds, so that texts compare as times. */
     readonly creationTimestamp: string
+    readonly annotations?: Readonly<Record<string, string>>
   }
   readonly revision: number
   readonly data?: unknown
@@ -62,9 +64,9 @@ export class AcceptedRevisions {
 
   /** Adds or replaces a ControllerRevision. If its data cannot be used, a line is logged and its former data stays. */
   put(object: RevisionObject): void {
-    const { name, creationTimestamp: createdAt } = object.metadata
+    const { name, creationTimestamp: createdAt, annotations = {} } = object.metadata
     try {
-      const value = toValue(name, parseAcceptedJson(object.data))
+      const value = toValue(name, parseAcceptedJson(object.data), annotations[SLEEP_ANNOTATION])
       this.#entries.set(name, { name, revision: object.revision, createdAt, value })
       this.#current = undefined
     } catch (error) {
@@ -127,13 +129,16 @@ export class AcceptedRevisions {
 function toValue(
   name: string,
   accepted: AcceptedModel | AcceptedEnsemble,
+  mark: string | undefined,
 ): AcceptedModelRevision | AcceptedEnsembleRevision {
   const { modelName, config } = accepted
   if (config.name !== modelName) {
     const text = `config.name is '${config.name}', want '${modelName}' as modelName says`
     throw new ServeError('MALFORMED_MESSAGE', text, { details: { field: 'config.name' } })
   }
-  if (accepted.kind === 'Model') return { name, accepted }
+  if (accepted.kind === 'Model') {
+    return { name, accepted, ...(mark !== undefined && { sleep: parseSleepMark(mark) }) }
+  }
   checkPlan(accepted)
   const source = {
     name: modelName,

@@ -1,3 +1,4 @@
+import type { SleepMark } from '@tutti/api'
 import type { AcceptedEnsemble, AcceptedModel } from '@tutti/graph'
 import type { EnsembleSource } from '../catalog/ensemble-source.ts'
 
@@ -6,6 +7,8 @@ export interface AcceptedModelRevision {
   /** Name of the ControllerRevision. */
   readonly name: string
   readonly accepted: AcceptedModel
+  /** Terms under which requests wait while the Model has no pods; absent if it should always have some. */
+  readonly sleep?: SleepMark
 }
 
 /** The newest accepted generation of an Ensemble. */

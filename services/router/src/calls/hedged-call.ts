@@ -85,7 +85,7 @@ class HedgedCall {
     const call = {
       ...this.#call,
       isHedge,
-      owner: { key: owner.key, callers: owner.callers, pins },
+      owner: { key: owner.key, callers: owner.callers, root: owner.root, pins },
       context: { ...context, signal: scope.context.signal },
     }
     attemptModel(this.#dependencies, call, {

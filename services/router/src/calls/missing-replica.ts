@@ -50,11 +50,13 @@ const DECISION_MS = 4000
 
 /**
  * Waits while every replica of a revision is suspect: each answers again or is dead soon, and a pause of the only one, a long
- * garbage collection for example, should cost time and no requests. Fails the attempt if none is suspect, or the time is over.
+ * garbage collection for example, should cost time and no requests. If none is suspect, the attempt is held for a Model that
+ * sleeps, and else fails; it fails too if the time is over.
  *
  * @param o.error - that of the attempt.
  * @param o.giveUpAt - of an earlier wait for the same attempt.
  * @param o.again - called back once, when to look again; with the time until which to wait if nothing has changed.
+ * @param o.hold - waits for the first replica of a Model that sleeps; false if there is nothing to wait for.
  * @param o.sink - fails with the signal's reason if the caller leaves.
  */
 export function awaitReplica(o: {
@@ -65,18 +67,22 @@ export function awaitReplica(o: {
   readonly signal: CancelSignal
   readonly giveUpAt: number | undefined
   readonly again: (giveUpAt: number) => void
+  readonly hold?: () => boolean
   readonly sink: Pick<ResponseSink, 'fail'>
 }): void {
   const { clock, signal, error, sink } = o
   const now = clock.now()
   const giveUpAt = o.giveUpAt ?? now + DECISION_MS
-  const mayWait = error.reason === 'STEP_UNAVAILABLE' && !signal.aborted && now < giveUpAt
+  if (error.reason !== 'STEP_UNAVAILABLE' || signal.aborted) return sink.fail(error, 'no')
   const decided = (): void => {
     end()
     o.again(giveUpAt)
   }
-  const leave = mayWait ? o.directory.whenDecided(o.revision, decided) : undefined
-  if (leave === undefined) return sink.fail(error, 'no')
+  const leave = now < giveUpAt ? o.directory.whenDecided(o.revision, decided) : undefined
+  if (leave === undefined) {
+    if (o.hold?.() !== true) sink.fail(error, 'no')
+    return
+  }
   const fail = (reason: ServeError): void => {
     leave()
     end()

@@ -24,6 +24,8 @@ export interface RequestOwner {
   readonly pins: Pick<RevisionPins, 'choose' | 'ended' | 'pinOf'> & Partial<PartPins>
   /** The models that called one another up to it, the outermost first; undefined for a client's request. */
   readonly callers: readonly string[] | undefined
+  /** The model or ensemble that the request is for, with all that its graph may reach; absent within a part of a graph. */
+  readonly root?: ResolvedEntry | undefined
 }
 
 /** Chooses replicas for parts; absent where each step has a replica of its own, or all have the same. */
@@ -97,15 +99,17 @@ class Attempt implements ResponseSink {
   /** @param giveUpAt - how long it waits for a replica; absent for the first time. */
   begin(giveUpAt?: number): void {
     const { target, request, owner, context, step } = this.#call
-    const { clock, directory, replicas, tracing } = this.#dependencies
+    const { clock, directory, held, replicas, tracing } = this.#dependencies
     try {
       this.#chosen = owner.pins.choose(this.#dependencies, target, request)
     } catch (thrown) {
       const error = ServeError.from(thrown)
       const { target: revision } = owner.pins.pinOf(target)
-      const again = (until: number): void => this.begin(until)
+      const again = (until?: number): void => this.begin(until)
       const wait = { error, directory, clock, revision, giveUpAt, again, sink: this }
-      return awaitReplica({ ...wait, signal: context.signal })
+      const hold = (): boolean =>
+        held?.hold({ revision, root: owner.root ?? target, context, again, sink: this }) ?? false
+      return awaitReplica({ ...wait, hold, signal: context.signal })
     }
     const { pin } = this.#chosen
     const { replica } = this.#chosen.replica.address

@@ -37,16 +37,22 @@ export class PinnedRequests {
   }
 }
 
-function uses({ entry, version, catalog }: ResolvedEntry, pin: PinnedVersion): boolean {
+function uses(root: ResolvedEntry, pin: PinnedVersion): boolean {
+  const { entry, version, catalog } = root
   if (entry.kind === 'model') return entry.name === pin.model && isPin(version, pin)
+  const offered = catalog.models.get(pin.model)?.versions ?? []
+  return reachedNames(root).has(pin.model) && offered.some((one) => isPin(one, pin))
+}
+
+/** Lists the names that a request may reach: that of its model or ensemble, and all that its graph calls, nested ensembles too. */
+export function reachedNames({ entry, catalog }: ResolvedEntry): ReadonlySet<string> {
   const reached = new Set([entry.name])
   for (const name of reached) {
     const found = catalog.models.get(name)
     if (found?.kind !== 'ensemble' || found.plan === undefined) continue
     for (const further of calledNamesOf(found.plan.graph)) reached.add(further)
   }
-  const offered = catalog.models.get(pin.model)?.versions ?? []
-  return reached.has(pin.model) && offered.some((one) => isPin(one, pin))
+  return reached
 }
 
 function isPin({ version, revision }: CatalogVersion, pin: PinnedVersion): boolean {

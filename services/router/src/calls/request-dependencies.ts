@@ -9,6 +9,7 @@ import type {
 } from '@tutti/tensor'
 import type { FindReplicaExecutor, StepDirectory } from '@tutti/transport'
 import type { LiveRevision, ResolvedEntry } from '../catalog/catalog.ts'
+import type { HeldCalls } from './held-calls.ts'
 import type { PinnedRequests } from './pinned-requests.ts'
 import type { ReplicaCounts } from './replica-counts.ts'
 import type { SequenceRoutes } from './sequence-routes.ts'
@@ -66,6 +67,8 @@ export interface RequestDependencies {
   /** Requests in flight to each ensemble, nested ones too. By name, so that the count goes on when the plan changes. */
   readonly inFlight: Map<string, number>
   readonly directory: Pick<StepDirectory, 'places' | 'isServed' | 'whenDecided'>
+  /** Calls that wait for the first replica of a Model; absent where no Model sleeps. */
+  readonly held?: Pick<HeldCalls, 'hold'>
   /** Routes of the sequences' requests. */
   readonly sequences: Pick<SequenceRoutes, 'begin'>
   /** Lists the revisions that are served under a model version now, the best first. */

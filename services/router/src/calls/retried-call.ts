@@ -32,12 +32,12 @@ const callReplica = withRetries({}, attemptModel)
  */
 export function callModel(o: RequestDependencies, call: ModelCall, sink: ResponseSink): void {
   if (call.target.config.sequence_batching === undefined) return callReplica(o, call, sink)
-  const { key, callers, pins } = call.owner
+  const { key, callers, pins, root } = call.owner
   o.sequences.begin(call, sink, {
     pinOf: () => pins.pinOf(call.target),
     choose: () => pins.choose(o, call.target, call.request),
     call: (routed, to) =>
-      callReplica(o, { ...call, owner: { key, callers, pins: routed ?? pins } }, to),
+      callReplica(o, { ...call, owner: { key, callers, root, pins: routed ?? pins } }, to),
   })
 }
 

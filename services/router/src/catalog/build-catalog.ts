@@ -19,8 +19,8 @@ export interface CatalogOptions {
    * function decides instead.
    */
   readonly previous?: Catalog
-  /** Lists the lost models among those that no step describes. */
-  readonly lost?: (isDescribed: (model: string) => boolean) => readonly CatalogModel[]
+  /** Lists the lost models among those that no step describes, and the models that sleep. */
+  readonly lost?: (find: (model: string) => CatalogModel | undefined) => readonly CatalogModel[]
   /** True if an ensemble that is no longer valid is listed as unloaded, with its versions (triton-semantics 1.11). */
   readonly takesDown?: boolean
 }
@@ -31,8 +31,9 @@ export function buildCatalog(
   ensembles: readonly EnsembleSource[],
   { previous = EMPTY_CATALOG, takesDown = false, lost }: CatalogOptions = {},
 ): Catalog {
-  const entries: CatalogEntries = new Map(mergeReplicas(steps, previous))
-  const missing = lost?.((model) => entries.has(model)) ?? lostModels(entries, previous)
+  const described = mergeReplicas(steps, previous)
+  const entries: CatalogEntries = new Map(described)
+  const missing = lost?.((model) => described.get(model)) ?? lostModels(entries, previous)
   for (const model of missing) entries.set(model.name, model)
   addEnsembles(entries, ensembles, { previous, takesDown })
   return { models: sortEntries(entries, previous) }

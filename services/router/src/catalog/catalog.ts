@@ -1,3 +1,4 @@
+import type { SleepMark } from '@tutti/api'
 import { BUILTIN_HOST } from '@tutti/builtins'
 import { ServeError } from '@tutti/errors'
 import type { Callee, EnsemblePlan, PlanBuiltin } from '@tutti/graph'
@@ -10,7 +11,7 @@ import type { EnsembleSource } from './ensemble-source.ts'
 
 type Labels = Readonly<Record<string, readonly string[]>>
 
-/** A revision of a model version that at least one replica serves. */
+/** A revision of a model version that at least one replica serves, or will serve when it has been started. */
 export interface LiveRevision {
   readonly revision: string
   /** Configuration, completed and normalised, as the replicas describe it. */
@@ -19,7 +20,7 @@ export interface LiveRevision {
   readonly signature: string
   /** Label lines by output name. */
   readonly labels: Labels
-  /** Number of replicas that serve the revision. */
+  /** Number of replicas that serve the revision; 0 while its Model sleeps. */
   readonly replicas: number
 }
 
@@ -30,6 +31,8 @@ export interface CatalogVersion extends ListedVersion {
   readonly revisions: readonly LiveRevision[]
   /** Model version that has no replica left and without which this version cannot run; absent if there is none. */
   readonly lost?: { readonly model: string; readonly version: number }
+  /** Terms under which requests wait for the first replica; absent if there is one. The version counts as READY meanwhile. */
+  readonly sleep?: SleepMark
 }
 
 interface CatalogEntry extends ListedModel {

@@ -51,6 +51,16 @@ export class Requests {
     return model
   }
 
+  /** Finds the labels of a version now: those of a model that was started for a request came with its replica. */
+  #labelsNow(name: string, version: number): ResolvedEntry['labels'] {
+    try {
+      return this.#dependencies.lookup(name, String(version)).labels
+    } catch {
+      // It is gone again, and so are its labels.
+      return {}
+    }
+  }
+
   #toModel(name: string, resolved: ResolvedEntry): RoutedModel {
     const { config, labels, version, plan } = resolved
     const observer = this.#dependencies.observerOf(resolved)
@@ -61,7 +71,7 @@ export class Requests {
       version: version.version,
       config,
       isDecoupled: isDecoupled(config),
-      labels: (output) => labels[output],
+      labels: (output) => labels[output] ?? this.#labelsNow(name, version.version)[output],
       execute: (request, sink, context, callers) => {
         const key = `${this.#keyPrefix}-${this.#admitted++}`
         const traced = plan && tracing && boundTracing(tracing)
@@ -95,11 +105,13 @@ class AdmittedRequest implements RequestOwner, ResponseSink {
   readonly key: string
   readonly pins = new RevisionPins()
   readonly callers: readonly string[] | undefined
+  readonly root: ResolvedEntry
   readonly #request: Admitted
 
   constructor(o: Admitted) {
     this.#request = o
     this.key = o.key
+    this.root = o.pin.resolved
     this.callers = o.callers
     if (o.pin.requests++ === 0) o.pinned.open.push(o.pin)
   }

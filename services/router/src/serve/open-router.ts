@@ -33,9 +33,13 @@ export interface OpenRouterOptions
     | 'control'
     | 'regions'
     | 'listNames'
+    | 'wantedChanged'
     | 'log'
   > {
-  readonly flags: FlagValues<typeof NESTING_FLAGS> & { readonly 'strict-readiness': boolean }
+  readonly flags: FlagValues<typeof NESTING_FLAGS> & {
+    readonly 'strict-readiness': boolean
+    readonly 'max-held-calls'?: number
+  }
   /** Models of this process; absent if it has none. */
   readonly local?: LocalModels
   /** Member on the broker that reaches the models of other processes; absent if none are called. */
@@ -54,6 +58,7 @@ export function openRouter(shared: ProcessBase, o: OpenRouterOptions): Router {
     metrics,
     strictReadiness: flags['strict-readiness'],
     nesting: { maxDepth: flags['max-bls-depth'], maxRequests: flags['max-bls-requests'] },
+    ...(flags['max-held-calls'] !== undefined && { maxHeldCalls: flags['max-held-calls'] }),
     replicas: toReplicas(local, member),
     directory: member?.directory ?? new StepDirectory(),
     foreignSteps: () => member?.foreign ?? [],

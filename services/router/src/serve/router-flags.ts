@@ -29,6 +29,15 @@ export const ROUTER_FLAGS = {
     description:
       'Serve what the operator has accepted in the namespace of --repository-name, instead of repositories.',
   },
+  'max-held-calls': {
+    type: 'int',
+    min: 1,
+    max: 1_000_000,
+    default: 1024,
+    unit: 'calls',
+    description:
+      'With --kubernetes: calls that wait at the same time for the first pods of Models with minReplicas 0. Further calls fail at once.',
+  },
   ...POLL_FLAGS,
   ...BROKER_FLAGS,
   'strict-readiness': {

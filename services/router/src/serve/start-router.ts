@@ -4,6 +4,7 @@ import { openConsole } from '@tutti/console'
 import type { Json } from '@tutti/model-config'
 import { scanRepositories } from '@tutti/repository'
 import {
+  type JsonAnswer,
   type OpenProbes,
   openClientRules,
   openRegions,
@@ -27,6 +28,7 @@ import { openRouter } from './open-router.ts'
 import { pollEnsembles } from './poll-ensembles.ts'
 import type { ROUTER_FLAGS, RouterFlags } from './router-flags.ts'
 import { RouterMember } from './router-member.ts'
+import { WantedModels } from './wanted-models.ts'
 
 export interface StartRouterOptions extends StartOptions<typeof ROUTER_FLAGS> {
   readonly clock?: Clock
@@ -73,13 +75,17 @@ async function composeRouter(
     regions: openRegions({ flags, opened }),
     awaitsSteps: true,
     servesAccepted: flags.kubernetes,
+    wantedChanged: () => wanted.changed(),
     log,
   })
+  const wanted = new WantedModels({ clock, list: () => router.wantedModels() })
+  opened.defer(() => wanted.close())
   const { view } = router
   const watches = openWatches({ ...o, env, view, clock, log, opened })
   const { accepted, edge: secret } = watches
-  const answers = new Map([
+  const answers = new Map<string, JsonAnswer>([
     ['/tutti/v1/served', () => toServedAnswer(router, member, secret?.revisions)],
+    ['/tutti/v1/wanted', (query) => wanted.answer(query)],
   ])
   await openProbes({ members: [member], causes: watches.causes, answers })
   // The servers should not open on an empty catalog where steps are there.

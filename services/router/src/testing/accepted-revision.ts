@@ -1,3 +1,4 @@
+import { SLEEP_ANNOTATION, type SleepMark } from '@tutti/api'
 import { type AcceptedEnsemble, type AcceptedModel, toAcceptedJson } from '@tutti/graph'
 import type { RevisionObject } from '../accepted/accepted-revisions.ts'
 import { type BeyondConfig, toConfig, toDefinition } from './test-router.ts'
@@ -14,6 +15,8 @@ interface RevisionDraft {
   /** UID of the resource; its name if absent. */
   readonly uid?: string
   readonly createdAt?: string
+  /** Terms of a Model that may sleep. */
+  readonly sleep?: SleepMark
 }
 
 /** The ControllerRevision of an accepted Model. */
@@ -65,6 +68,8 @@ function resourceOf({ name, uid, revision = 1 }: RevisionDraft): AcceptedModel['
 }
 
 function toObject(o: RevisionDraft, data: unknown): RevisionObject {
-  const { name, revision = 1, createdAt: creationTimestamp = '2026-01-01T00:00:00Z' } = o
-  return { metadata: { name, creationTimestamp }, revision, data: JSON.parse(JSON.stringify(data)) }
+  const { name, revision = 1, createdAt: creationTimestamp = '2026-01-01T00:00:00Z', sleep } = o
+  const annotations = sleep && { [SLEEP_ANNOTATION]: JSON.stringify(sleep) }
+  const metadata = { name, creationTimestamp, ...(annotations && { annotations }) }
+  return { metadata, revision, data: JSON.parse(JSON.stringify(data)) }
 }

@@ -1,4 +1,4 @@
-import type { PinnedVersion, StepDescription } from '@tutti/api'
+import type { PinnedVersion, SleepMark, StepDescription } from '@tutti/api'
 import { BUILTIN_HOST } from '@tutti/builtins'
 import type { Clock, Logger } from '@tutti/chassis'
 import type { ConsoleReplica } from '@tutti/console'
@@ -13,6 +13,7 @@ import {
   type Catalog,
   type CatalogEnsemble,
   type CatalogModel,
+  type CatalogVersion,
   EMPTY_CATALOG,
   type LiveRevision,
   listedEntries,
@@ -172,8 +173,28 @@ export class ServedView {
 
   /** Lists the revisions that are served under a model version now, the best first. */
   liveRevisions(model: string, version: number): readonly LiveRevision[] {
-    const entry = this.#catalog.models.get(model)
-    return entry?.versions.find((v) => v.version === version)?.revisions ?? []
+    return this.#versionOf(model, version)?.revisions ?? []
+  }
+
+  /** Finds the terms under which requests for a model version wait for its first replica; undefined if they do not wait. */
+  sleepOf(model: string, version: number): SleepMark | undefined {
+    return this.#versionOf(model, version)?.sleep
+  }
+
+  /** Finds the reason that a replica gives for a version that it does not serve; undefined if there is none. */
+  faultOf(model: string, version: number): string | undefined {
+    const found = this.#versionOf(model, version)
+    const isFault = found?.state === 'UNAVAILABLE' && found.lost === undefined
+    return isFault ? found.reason : undefined
+  }
+
+  #versionOf(model: string, version: number): CatalogVersion | undefined {
+    return this.#catalog.models.get(model)?.versions.find((one) => one.version === version)
+  }
+
+  /** Tells whether a model has a version for which requests wait. */
+  isAsleep(model: string): boolean {
+    return this.#catalog.models.get(model)?.versions.some((v) => v.sleep !== undefined) ?? false
   }
 
   /**
@@ -239,7 +260,7 @@ export class ServedView {
     this.#catalog = buildCatalog(this.#members.described, this.#ensembles, {
       previous,
       takesDown,
-      ...(acceptance !== undefined && { lost: (isDescribed) => acceptance.lost(isDescribed) }),
+      ...(acceptance !== undefined && { lost: (find) => acceptance.lost(find) }),
     })
     this.#changed(this.#catalog)
     catalogChanged(log, this.#catalog, previous, { awaitsSteps })

@@ -75,7 +75,7 @@ await t.test('it says what it loads while it loads', async (t) => {
   const engine = new ScriptedEngine()
   let step: Step | undefined
   const answers = createStepAnswers({ replica: 'r1', host: 'h' }, () => step)
-  const ask = (path: string): unknown => answers.get(path)?.()
+  const ask = (path: string): unknown => answers.get(path)?.(new URLSearchParams())
   t.same(ask('/tutti/v1/load'), { models: [] })
   t.same(ask('/tutti/v1/served'), { replica: 'r1', host: 'h', models: [] })
   const [model] = await scanRepositories([
