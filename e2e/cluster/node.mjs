@@ -36,8 +36,12 @@ const NAMESPACES = ['--net', '--mount', '--uts', '--ipc', '--pid']
 /** Containers watch files; the usual 128 of a user are too few for a node. */
 const INOTIFY = '/proc/sys/fs/inotify/max_user_instances'
 const INOTIFY_INSTANCES = 1024
-/** Devices that a device plugin would tell of on a machine with GPUs: whole ones, parts of one (MIG), and one that is shared by time. */
-const DEVICES = 'nvidia.com/gpu=2 nvidia.com/mig-1g.5gb=1 nvidia.com/gpu.shared=4'
+/**
+ * Devices that a device plugin would tell of on a machine with GPUs: whole ones, parts of one (MIG), and one that is shared by time;
+ * and those of another vendor, for which no driver of CUDA is asked.
+ */
+const DEVICES =
+  'nvidia.com/gpu=2 nvidia.com/mig-1g.5gb=1 nvidia.com/gpu.shared=4 gpu.example.com/card=2'
 const POLL_MS = 50
 /** A start takes some 20 s; a machine that is busy with other things may take much longer. */
 const LIMIT_MS = 180_000

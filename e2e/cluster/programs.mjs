@@ -66,7 +66,7 @@ const BUILDS = {
 }
 
 /**
- * Folders with what a cluster of one node consists of: `node` (kubelet, kube-proxy, fake-device-plugin, probe; pause.tar
+ * Folders with what a cluster of one node consists of: `node` (kubelet, kube-proxy, the plugins of devices, probe; pause.tar
  * and probe.tar), `coredns`, `traefik` and `versitygw` (images), `gateway-api` (manifests). Each is built from Go modules if it is not
  * in the cache folder; with nothing compiled before, in some 20 minutes of two cores for all.
  *
@@ -139,7 +139,7 @@ async function buildNode(go, { source, out, env }) {
   })
   const program = join(out, 'node')
   renameSync(join(out, 'kubernetes'), program)
-  for (const name of ['kubelet', 'kube-proxy', 'fake-device-plugin']) {
+  for (const name of ['kubelet', 'kube-proxy', 'fake-device-plugin', 'fake-dra-plugin']) {
     symlinkSync('node', join(out, name))
   }
   for (const name of ['pause', 'probe']) packProgram(out, name, join(out, name))

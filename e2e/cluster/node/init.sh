@@ -111,6 +111,7 @@ run kubelet "$NODE_PROGRAMS/kubelet" --config=$config/kubelet.yaml --kubeconfig=
 run kube-proxy "$NODE_PROGRAMS/kube-proxy" --config=$config/kube-proxy.yaml --hostname-override="$NAME"
 # shellcheck disable=SC2086 # NAME=COUNT ...
 run fake-device-plugin "$NODE_PROGRAMS/fake-device-plugin" $DEVICES
+run fake-dra-plugin "$NODE_PROGRAMS/fake-dra-plugin" gpu.example.com "$NAME" 1 $cert/admin.kubeconfig
 # shellcheck disable=SC2086
 load $MORE_IMAGES
 touch "$STATE/images-loaded"

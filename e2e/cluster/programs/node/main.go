@@ -1,4 +1,4 @@
-// The programs of Kubernetes that a node runs, and a device plugin without devices, in one binary: the name by which it is
+// The programs of Kubernetes that a node runs, and plugins for devices that do not exist, in one binary: the name by which it is
 // called chooses the program.
 package main
 
@@ -27,8 +27,11 @@ func main() {
 	case "fake-device-plugin":
 		fmt.Fprintln(os.Stderr, serveFakeDevices(os.Args[1:]))
 		os.Exit(1)
+	case "fake-dra-plugin":
+		fmt.Fprintln(os.Stderr, serveFakeClaims(os.Args[1:]))
+		os.Exit(1)
 	default:
-		fmt.Fprintln(os.Stderr, "call it as kubelet, kube-proxy or fake-device-plugin")
+		fmt.Fprintln(os.Stderr, "call it as kubelet, kube-proxy, fake-device-plugin or fake-dra-plugin")
 		os.Exit(2)
 	}
 }
