@@ -37,6 +37,7 @@ const SECTIONS = {
       'routers',
       'nats',
       'scaling',
+      'same-pods',
       'upgrade',
       'kubectl',
     ],

@@ -58,18 +58,22 @@ export async function check(): Promise<EngineCheck> {
 /** Prints what the operator makes of the engine. */
 const OPERATOR = `
   import { buildGeneratedFiles } from './operator/dist/index.js'
-  import { modelImageOf } from './operator/dist/resources/model-image.js'
-  import { resourcesOfModel } from './operator/dist/resources/model-resources.js'
+  import { imageOf } from './operator/dist/resources/model-image.js'
+  import { toModelFacts } from './operator/dist/resources/model-facts.js'
+  import { resourcesOfGroup } from './operator/dist/resources/model-resources.js'
+  import { groupOfModel } from './operator/dist/resources/pod-group.js'
   import { OPERATOR_FLAGS } from './operator/dist/operator-flags.js'
   import { ModelManifest } from './services/api/dist/index.js'
   const model = ModelManifest.parse({
     apiVersion: 'tutti.dev/v1alpha1', kind: 'Model', metadata: { name: 'm' },
     spec: { modelFormat: { name: 'times' }, storageUri: 'pvc://models/m' },
   })
+  const settings = { image: 'plain', pythonImage: 'with-python' }
+  const facts = toModelFacts({ name: 'm', namespace: 'n', spec: model.spec, settings })
   console.log(JSON.stringify({
     crd: new Map(buildGeneratedFiles()).get('crds/tutti.dev_models.yaml'),
-    image: modelImageOf(model.spec, { image: 'plain', pythonImage: 'with-python' }),
-    requests: resourcesOfModel(model.spec, {}).requests,
+    image: imageOf(groupOfModel(facts)),
+    requests: resourcesOfGroup(groupOfModel(facts)).requests,
     flag: OPERATOR_FLAGS['step-python-image'].description,
   }))`
 

@@ -73,6 +73,10 @@ export const REASONS = {
       'The cluster does not serve `resource.k8s.io/v1`, so pods would start without the devices of `accelerator.claims`. Kubernetes 1.34 and newer serve it; or set `accelerator.resourceName` and `count`.',
     FieldLeftOut:
       'The API server does not keep `scaling.behavior.*.tolerance`, because its feature gate is off. Remove the field, or turn the gate on.',
+    HostInvalid:
+      'The Model that `runsWith` names is the Model itself, or runs in the pods of another one. The message says which; name a Model that has pods of its own.',
+    HostNotFound:
+      'There is no Model of the name in `runsWith` in the namespace. Create it, or remove the field; the pods stay as they are until then.',
     HostAccessNotAllowed:
       "The operator allows Models no access to nodes. The message names the field. Change it, or set the chart's `step.allowHostAccess`.",
     InvalidSpec: INVALID_SPEC,

@@ -1,4 +1,4 @@
-import { isOfBuiltins, isOfRouter, MODEL_LABEL } from '@tutti/api'
+import { isOfBuiltins, isOfRouter, modelsServedBy } from '@tutti/api'
 import type { Clock, Logger } from '@tutti/chassis'
 import {
   type Client,
@@ -29,6 +29,7 @@ import type { ChildRecord } from '../runtime/child-record.ts'
 import { MANAGED_BY_SELECTOR } from '../runtime/children.ts'
 import { withoutValues } from './credentials-digest.ts'
 import {
+  type DeploymentRecord,
   keepAutoscaler,
   keepChild,
   keepDeployment,
@@ -52,7 +53,9 @@ export const INDEX = {
   tls: 'tls',
   /** Ensembles by the `namespace/served name` of everything that their steps run. */
   step: 'step',
-  /** Pods by the `namespace/name` of their Model. */
+  /** Models by the `namespace/name` of the Model in whose pods they are to run. */
+  host: 'host',
+  /** Pods, and Deployments, by the `namespace/name` of the Models in them. */
   model: 'model',
   /** Pods of routers by their namespace, which may have thousands of other pods. */
   router: 'router',
@@ -96,15 +99,10 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
   return {
     models: cache(MODEL, {
       trim: keepModel,
-      indexers: { ...byServedName, [INDEX.secret]: secretKeysOf },
+      indexers: { ...byServedName, [INDEX.secret]: secretKeysOf, [INDEX.host]: hostKeysOf },
     }),
     ensembles: cache(ENSEMBLE, {
-      indexers: {
-        ...byServedName,
-        [INDEX.step]: stepKeysOf,
-        [INDEX.token]: tokenOf,
-        [INDEX.tls]: tlsOf,
-      },
+      indexers: { ...byServedName, ...BY_ENSEMBLE_FIELDS },
     }),
     routers: cache(ROUTER),
     pods: new Cache<Pod, PodState>({
@@ -119,7 +117,9 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
       },
     }),
     secrets: cache(SECRET, { trim: withoutValues }),
-    deployments: children(DEPLOYMENT, keepDeployment),
+    deployments: children(DEPLOYMENT, keepDeployment, {
+      indexers: { [INDEX.model]: keysOfModels },
+    }),
     services: children(SERVICE, keepChild),
     serviceAccounts: children(SERVICE_ACCOUNT, keepChild),
     budgets: children(POD_DISRUPTION_BUDGET, keepChild),
@@ -139,6 +139,10 @@ export function createCaches({ client, gatewayAskMs: askMs, ...o }: CachesOption
   }
 }
 
+function keysOfModels({ metadata, models }: Stored<DeploymentRecord>): readonly string[] {
+  return models.map((name) => `${metadata.namespace}/${name}`)
+}
+
 /** Returns the keys of objects, `namespace/name`, as caches and queues use them. */
 export function keysOf(objects: readonly KubeObject[]): readonly string[] {
   return objects.map(({ metadata }) => toKeyString(metadata))
@@ -149,10 +153,9 @@ export function namespaceOfKey(key: string): string {
   return key.slice(0, key.indexOf('/'))
 }
 
-/** Returns the key of the Model that a pod or another child has in its label; an empty list without the label. */
+/** Returns the keys of the Models that a pod serves, by its labels. */
 export function modelKeysOf({ metadata }: KubeObject): readonly string[] {
-  const name = metadata.labels?.[MODEL_LABEL]
-  return name === undefined ? [] : [`${metadata.namespace}/${name}`]
+  return modelsServedBy(metadata.labels).map((name) => `${metadata.namespace}/${name}`)
 }
 
 /**
@@ -161,6 +164,12 @@ export function modelKeysOf({ metadata }: KubeObject): readonly string[] {
  */
 export function secretKeysOf({ metadata, spec }: ModelObject): readonly string[] {
   const name: unknown = Object(Object(Object(spec).storage).secretRef).name
+  return typeof name === 'string' ? [`${metadata.namespace}/${name}`] : []
+}
+
+/** Returns the key of the Model in whose pods a Model is to run, also if the rest of its spec is invalid; else an empty list. */
+export function hostKeysOf({ metadata, spec }: ModelObject): readonly string[] {
+  const name: unknown = Object(spec).runsWith
   return typeof name === 'string' ? [`${metadata.namespace}/${name}`] : []
 }
 
@@ -187,4 +196,10 @@ export function rivalOf(
     ...models.byIndex(INDEX.servedName, key),
     ...ensembles.byIndex(INDEX.servedName, key),
   ])
+}
+
+const BY_ENSEMBLE_FIELDS = {
+  [INDEX.step]: stepKeysOf,
+  [INDEX.token]: tokenOf,
+  [INDEX.tls]: tlsOf,
 }

@@ -112,8 +112,14 @@ function check(spec: unknown, allowsHostAccess = false) {
   const fields = { modelFormat: { name: 'onnx' }, storageUri: 'pvc://m', podTemplate: { spec } }
   const model = storedObject({ name: 'yolo' }, { spec: fields })
   const settings = { allowsHostAccess }
-  return checkModel({ model, rival: undefined, settings, hasSecret: true, claimRefusal: undefined })
-    .refusal
+  return checkModel({
+    model,
+    rival: undefined,
+    settings,
+    hasSecret: true,
+    claimRefusal: undefined,
+    placementRefusal: undefined,
+  }).refusal
 }
 
 await t.test('pods that use nothing of their node are accepted', async () => {

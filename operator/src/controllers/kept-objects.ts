@@ -1,4 +1,11 @@
-import { BUILTINS_LABEL, COMPONENT, MODEL_LABEL, type ModelStatus } from '@tutti/api'
+import {
+  BUILTINS_LABEL,
+  COMPONENT,
+  MODEL_LABEL,
+  type ModelStatus,
+  modelsServedBy,
+  SERVES_PREFIX,
+} from '@tutti/api'
 import {
   type Deployment,
   type HorizontalPodAutoscaler,
@@ -81,7 +88,11 @@ export interface DeploymentState {
   }
 }
 
-export type DeploymentRecord = ChildRecord & DeploymentState
+export type DeploymentRecord = ChildRecord &
+  DeploymentState & {
+    /** Names of the Models in the pods of its template. */
+    readonly models: readonly string[]
+  }
 
 export function keepDeployment(object: Stored<Deployment>): Stored<DeploymentRecord> {
   const { spec, status } = object
@@ -90,6 +101,7 @@ export function keepDeployment(object: Stored<Deployment>): Stored<DeploymentRec
   const replicasBy = foreignWriterOf(object)
   const digest = spec.template.metadata?.annotations?.[TEMPLATE_ANNOTATION]
   return toChildRecord(object, {
+    models: modelsServedBy(object.metadata.labels).map(intern),
     spec: {
       ...(replicas !== undefined && { replicas }),
       ...(replicasBy !== undefined && { replicasBy: intern(replicasBy) }),
@@ -137,6 +149,10 @@ function keepCondition({ type, status, reason, message }: StatusCondition): Stat
 /** Labels of a pod by which it is found. */
 const POD_LABELS = [COMPONENT, MODEL_LABEL, BUILTINS_LABEL]
 
+function isServes(label: string): boolean {
+  return label.startsWith(SERVES_PREFIX)
+}
+
 export function keepPod(object: Stored<Pod>): Stored<PodState> {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata
   const { labels, annotations, deletionTimestamp } = object.metadata
@@ -150,7 +166,7 @@ export function keepPod(object: Stored<Pod>): Stored<PodState> {
       uid,
       resourceVersion,
       creationTimestamp: intern(creationTimestamp),
-      labels: pick(labels, POD_LABELS),
+      labels: pick(labels, [...POD_LABELS, ...Object.keys(labels ?? {}).filter(isServes)]),
       annotations: pick(annotations, [TEMPLATE_ANNOTATION]),
       ...(namespace !== undefined && { namespace: intern(namespace) }),
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),

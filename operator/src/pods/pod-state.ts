@@ -1,4 +1,4 @@
-import { FETCH } from '@tutti/api'
+import { isFetchContainer } from '@tutti/api'
 import type { ContainerStatus, KubeObject, ObjectMeta, PodSpec, PodStatus } from '@tutti/kube'
 import type { PodAddress } from './pod-client.ts'
 
@@ -19,8 +19,15 @@ export type CachedContainer = Pick<
   'name' | 'ready' | 'restartCount' | 'containerID' | 'state' | 'lastState'
 >
 
-/** The readiness gate that must be open before the Service and the Deployment of a pod count it; the operator opens it. */
-export const ACCEPTED_GATE = 'tutti.dev/accepted'
+/**
+ * Returns the readiness gate of a Model in a pod; the operator opens it. All gates of a pod must be open before its Services and its
+ * Deployment count it.
+ *
+ * @param model - metadata.name of the Model.
+ */
+export function acceptedGate(model: string): string {
+  return `accepted.tutti.dev/${model}`
+}
 
 /** True for a pod that is neither being deleted nor has ended. */
 export function isAlive(pod: PodState): boolean {
@@ -57,6 +64,6 @@ export function mainStatusOf(pod: PodState): CachedContainer | undefined {
 /** True while the init container runs that fetches a model's files. */
 export function isFetching(pod: PodState): boolean {
   return (pod.status?.initContainerStatuses ?? []).some(
-    ({ name, state }) => name === FETCH && state?.running !== undefined,
+    ({ name, state }) => isFetchContainer(name) && state?.running !== undefined,
   )
 }

@@ -1,6 +1,6 @@
 import { SERVICE_ACCOUNT } from '@tutti/kube'
 import t from 'tap'
-import { build, child, deployment, LABELS, type Spec } from '../testing/build-model.ts'
+import { build, child, deployment, LABELS, POD_LABELS, type Spec } from '../testing/build-model.ts'
 import { stepSettings } from '../testing/step-settings.ts'
 
 const SELECTOR = { 'app.kubernetes.io/component': 'step', 'tutti.dev/model': 'yolo' }
@@ -10,8 +10,8 @@ const METADATA = { name: 'yolo-step', namespace: 'vision', labels: LABELS }
  * Digests of the smallest Model, and of one that has whatever reaches its pods. Another digest means that all such pods are replaced
  * when the operator is upgraded: change it here only if that is worth it.
  */
-const SMALLEST_TEMPLATE = 'ea6c6ca1f7daf15211653757f8383d7d'
-const LARGEST_TEMPLATE = '2391ecf84577ae669d812e987dba4108'
+const SMALLEST_TEMPLATE = '9d7344a548353c7fca372f0b2170d1cc'
+const LARGEST_TEMPLATE = 'd8863438c39b389081da3424b2ff09d5'
 
 const IMAGE = { name: 'image', datatype: 'FP32' as const, shape: [3, -1] }
 const LARGEST: Spec = {
@@ -62,7 +62,7 @@ await t.test('the smallest Model has these children', async (t) => {
     metadata: METADATA,
     spec: {
       clusterIP: 'None',
-      selector: SELECTOR,
+      selector: { 'app.kubernetes.io/component': 'step', 'model.tutti.dev/yolo': 'true' },
       ports: [
         {
           name: 'grpc',
@@ -111,7 +111,7 @@ await t.test('the smallest Model has these children', async (t) => {
     revisionHistoryLimit: 3,
   })
   t.same(template.metadata, {
-    labels: LABELS,
+    labels: POD_LABELS,
     annotations: { 'tutti.dev/template': SMALLEST_TEMPLATE },
   })
 })

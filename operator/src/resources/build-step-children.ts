@@ -32,6 +32,8 @@ export interface StepSet extends ServingMetadata {
   /** True to take old pods away before there are new ones. */
   readonly replacesFirst?: boolean
   readonly podTemplate: PodTemplateSpec
+  /** Labels of the Deployment that name the Models in its pods. */
+  readonly serves?: Readonly<Record<string, string>>
   /** Longest time of a load, in seconds. */
   readonly loadS: number
   readonly services: readonly Desired<Service>[]
@@ -65,10 +67,10 @@ export function buildStepChildren(set: StepSet): readonly DesiredChild[] {
 }
 
 function buildDeployment(set: StepSet): Desired<Deployment> {
-  const { metadata, selector, replicas, podTemplate, loadS } = set
+  const { metadata, selector, replicas, podTemplate, loadS, serves } = set
   const rollingUpdate = strategyOf(set)
   return {
-    metadata,
+    metadata: { ...metadata, labels: { ...metadata.labels, ...serves } },
     spec: {
       ...(replicas !== undefined && { replicas }),
       selector: { matchLabels: selector },

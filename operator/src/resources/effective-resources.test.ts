@@ -3,7 +3,9 @@ import t from 'tap'
 import { deployment, type Spec } from '../testing/build-model.ts'
 import { stepSettings } from '../testing/step-settings.ts'
 import { toEffectiveResources } from './effective-resources.ts'
+import { toModelFacts } from './model-facts.ts'
 import type { PodDefaults } from './pod-defaults.ts'
+import { groupOfModel } from './pod-group.ts'
 
 function find(fields: Spec, podDefaults?: PodDefaults) {
   const settings = podDefaults === undefined ? {} : { podDefaults }
@@ -13,7 +15,8 @@ function find(fields: Spec, podDefaults?: PodDefaults) {
     ...fields,
   })
   const { template } = deployment(fields, { settings }).spec
-  return toEffectiveResources(spec, template, stepSettings(settings))
+  const facts = { name: 'yolo', namespace: 'vision', spec, settings: stepSettings(settings) }
+  return toEffectiveResources(groupOfModel(toModelFacts(facts)), template)
 }
 
 const inPodTemplate = (resources: object): Spec => ({

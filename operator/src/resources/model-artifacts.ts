@@ -1,25 +1,33 @@
-import { FETCH, type ModelSpec, VERIFY } from '@tutti/api'
+import { FETCH, VERIFY } from '@tutti/api'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import type { ModelFacts } from './model-facts.ts'
 import { resourcesOfFetch } from './model-resources.ts'
+import { type PodGroup, partName } from './pod-group.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
-import { PORTS, type StepPodSettings } from './step-settings.ts'
+import { PORTS } from './step-settings.ts'
 
 const MODELS = '/models'
 /** Pattern of the paths of `modelDirectory`, without anchors. */
 export const MODEL_DIRECTORY_PATTERN = `${MODELS}/[^/']+`
 const CREDENTIALS = '/var/run/tutti/credentials'
+const CREDENTIALS_VOLUME = 'credentials'
 /** Path at which the container of an image gets the volume. The image may have its model anywhere. */
 const COPIED = '/var/run/tutti/model'
 const VOLUME = 'model'
 
-/** The parts of a pod that give `main` the model's files. */
+/** The parts of a pod that give `main` the files of a model. */
 export interface ArtifactParts {
   readonly initContainers: readonly Container[]
   readonly volumes: readonly Volume[]
-  /** Mount of the model's volume in `main`. */
+  /** Mount of the model's directory in `main`. */
   readonly mount: VolumeMount
+}
+
+/** A Model in its pods: what its parts are built from, and the names that they get there. */
+interface Placed extends Pick<ModelFacts, 'spec' | 'settings'> {
+  readonly directory: string
+  readonly nameOf: (part: string) => string
 }
 
 /** Returns the path of a model's directory in containers. Served names may have colons, which paths of mounts may not. */
@@ -27,23 +35,27 @@ export function modelDirectory(modelName: string): string {
   return `${MODELS}/${modelName.replaceAll(':', '%3A')}`
 }
 
-/** Builds the volumes and init containers that bring the artifacts into a pod and check their digest. */
-export function buildArtifactParts({
-  spec,
-  settings,
-  modelName,
-}: Pick<ModelFacts, 'spec' | 'settings' | 'modelName'>): ArtifactParts {
-  const directory = modelDirectory(modelName)
+/** Builds the volumes and init containers that bring a Model's artifacts into the pods of a group and check their digest. */
+export function buildArtifactParts(group: PodGroup, facts: ModelFacts): ArtifactParts {
+  const { spec, settings, modelName } = facts
+  const nameOf = (part: string): string => partName(group, part, facts)
+  const placed = { spec, settings, directory: modelDirectory(modelName), nameOf }
   const source = parseArtifactSource(spec.storageUri)
-  if (source.kind === 'remote') return buildFetched(spec, { uri: source.uri, directory, settings })
-  const mount = toMount(source, directory)
-  const { digest } = spec.storage ?? {}
-  const copy = source.kind === 'image' ? [buildCopy(spec, settings, source)] : []
-  const name = copy.length > 0 ? VERIFY : FETCH
+  return source.kind === 'remote' ? buildFetched(placed, source.uri) : buildMounted(placed, source)
+}
+
+type Mounted = Exclude<ArtifactSource, { kind: 'remote' }>
+
+function buildMounted(placed: Placed, source: Mounted): ArtifactParts {
+  const { directory, nameOf } = placed
+  const volume = nameOf(VOLUME)
+  const mount = toMount(source, { name: volume, mountPath: directory })
+  const { digest } = placed.spec.storage ?? {}
+  const copy = source.kind === 'image' ? [buildCopy(placed, source)] : []
+  const name = nameOf(copy.length > 0 ? VERIFY : FETCH)
   const args = ['fetch', '--verify', directory, '--digest', digest ?? '']
-  const verify =
-    digest === undefined ? [] : [buildFetch({ name, spec, settings, args, mounts: [mount] })]
-  return { initContainers: [...copy, ...verify], volumes: [toVolume(source)], mount }
+  const verify = digest === undefined ? [] : [buildFetch(placed, { name, args, mounts: [mount] })]
+  return { initContainers: [...copy, ...verify], volumes: [toVolume(volume, source)], mount }
 }
 
 /**
@@ -51,23 +63,19 @@ export function buildArtifactParts({
  * restarts it runs again: it follows links, and replaces files that it may not write. Kubernetes decides by the tag when to pull.
  */
 function buildCopy(
-  spec: ModelSpec,
-  settings: StepPodSettings,
+  { spec, settings, nameOf }: Placed,
   { image, path }: Extract<ArtifactSource, { kind: 'image' }>,
 ): Container {
   const args = ['-RLf', `/${path}/.`, COPIED]
   return {
-    ...ourContainer(FETCH, { image }, { command: 'cp', args }),
-    volumeMounts: [{ name: VOLUME, mountPath: COPIED }],
+    ...ourContainer(nameOf(FETCH), { image }, { command: 'cp', args }),
+    volumeMounts: [{ name: nameOf(VOLUME), mountPath: COPIED }],
     resources: resourcesOfFetch(spec, settings),
   }
 }
 
-function buildFetched(
-  spec: ModelSpec,
-  o: { readonly uri: string; readonly directory: string; readonly settings: StepPodSettings },
-): ArtifactParts {
-  const { uri, directory, settings } = o
+function buildFetched(placed: Placed, uri: string): ArtifactParts {
+  const { spec, directory, nameOf } = placed
   const { secretRef, digest } = spec.storage ?? {}
   const args = [
     'fetch',
@@ -81,52 +89,52 @@ function buildFetched(
     ...(digest === undefined ? [] : ['--digest', digest]),
     ...(secretRef === undefined ? [] : ['--secret-dir', CREDENTIALS]),
   ]
-  const models = { name: VOLUME, mountPath: MODELS }
-  const secret = { name: 'credentials', mountPath: CREDENTIALS, readOnly: true }
+  const models = { name: nameOf(VOLUME), mountPath: MODELS }
+  const credentials = nameOf(CREDENTIALS_VOLUME)
+  const secret = { name: credentials, mountPath: CREDENTIALS, readOnly: true }
   const mounts = [models, ...(secretRef === undefined ? [] : [secret])]
   return {
-    initContainers: [buildFetch({ name: FETCH, spec, settings, args, mounts })],
+    initContainers: [buildFetch(placed, { name: nameOf(FETCH), args, mounts })],
     volumes: [
-      { name: VOLUME, emptyDir: {} },
-      ...(secretRef === undefined ? [] : [secretVolume('credentials', secretRef.name)]),
+      { name: models.name, emptyDir: {} },
+      ...(secretRef === undefined ? [] : [secretVolume(credentials, secretRef.name)]),
     ],
-    mount: { ...models, readOnly: true },
+    // Only its own directory: those of other models of the pod are mounted beside it.
+    mount: {
+      name: models.name,
+      mountPath: directory,
+      readOnly: true,
+      subPath: directory.slice(MODELS.length + 1),
+    },
   }
 }
 
-function toVolume(source: Exclude<ArtifactSource, { kind: 'remote' }>): Volume {
-  if (source.kind === 'image') return { name: VOLUME, emptyDir: {} }
+function toVolume(name: string, source: Mounted): Volume {
+  if (source.kind === 'image') return { name, emptyDir: {} }
   return source.kind === 'claim'
-    ? { name: VOLUME, persistentVolumeClaim: { claimName: source.claim, readOnly: true } }
-    : { name: VOLUME, hostPath: { path: source.path, type: 'Directory' } }
+    ? { name, persistentVolumeClaim: { claimName: source.claim, readOnly: true } }
+    : { name, hostPath: { path: source.path, type: 'Directory' } }
 }
 
-function toMount(
-  source: Exclude<ArtifactSource, { kind: 'remote' }>,
-  mountPath: string,
-): VolumeMount {
+function toMount(source: Mounted, at: Pick<VolumeMount, 'name' | 'mountPath'>): VolumeMount {
   const hasPath = source.kind === 'claim' && source.path !== ''
-  return {
-    name: VOLUME,
-    mountPath,
-    readOnly: true,
-    ...(hasPath && { subPath: source.path }),
-  }
+  return { ...at, readOnly: true, ...(hasPath && { subPath: source.path }) }
 }
 
-function buildFetch(o: {
-  readonly name: string
-  readonly spec: ModelSpec
-  readonly settings: StepPodSettings
-  readonly args: readonly string[]
-  readonly mounts: readonly VolumeMount[]
-}): Container {
-  const container = ourContainer(o.name, o.settings, { command: 'tutti-step', args: o.args })
-  const proxies = Object.entries(o.settings.proxies).map(([name, value]) => ({ name, value }))
+function buildFetch(
+  { spec, settings }: Placed,
+  o: {
+    readonly name: string
+    readonly args: readonly string[]
+    readonly mounts: readonly VolumeMount[]
+  },
+): Container {
+  const container = ourContainer(o.name, settings, { command: 'tutti-step', args: o.args })
+  const proxies = Object.entries(settings.proxies).map(([name, value]) => ({ name, value }))
   return {
     ...container,
     env: [...(container.env ?? []), ...proxies],
     volumeMounts: [...o.mounts, TMP_MOUNT],
-    resources: resourcesOfFetch(o.spec, o.settings),
+    resources: resourcesOfFetch(spec, settings),
   }
 }

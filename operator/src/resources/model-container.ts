@@ -4,69 +4,62 @@ import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { toCanonicalJson } from '../runtime/canonical.ts'
 import { modelDirectory } from './model-artifacts.ts'
 import { devicesOf } from './model-devices.ts'
-import { modelImageOf } from './model-image.ts'
-import { resourcesOfModel } from './model-resources.ts'
+import type { ModelFacts } from './model-facts.ts'
+import { imageOf } from './model-image.ts'
+import { resourcesOfGroup } from './model-resources.ts'
+import type { PodGroup } from './pod-group.ts'
 import { NATS_MOUNT, natsVolume, TMP_MOUNT, TMP_VOLUME } from './serving-pod.ts'
 import { buildStepContainer, type PodTimes, toPodTimes } from './step-container.ts'
-import type { StepPodSettings } from './step-settings.ts'
 
 const LOAD = '10m'
 
-/** Computes the time limits of a pod, which follow from a Model's `timeouts`. */
-export function podTimesOf({ timeouts }: ModelSpec): PodTimes {
-  const { load = LOAD, drain } = timeouts ?? {}
-  return toPodTimes({ load, drain })
+/** Computes the time limits of pods: the longest that the `timeouts` of a Model in them ask for. Models load at the same time. */
+export function podTimesOf({ models }: Pick<PodGroup, 'models'>): PodTimes {
+  const all = models.map(({ spec: { timeouts: { load = LOAD, drain } = {} } }) =>
+    toPodTimes({ load, drain }),
+  )
+  const longest = (time: keyof PodTimes): number => Math.max(...all.map((times) => times[time]))
+  return { loadS: longest('loadS'), exitS: longest('exitS'), graceS: longest('graceS') }
 }
 
-export interface MainContainerOptions {
-  readonly spec: ModelSpec
-  /** The name by which clients call the model. */
-  readonly modelName: string
-  readonly namespace: string
-  readonly settings: StepPodSettings
-  /** Mount of the model's artifacts. */
-  readonly mount: VolumeMount
-}
-
-export function buildMainContainer({
-  spec,
-  modelName,
-  namespace,
-  settings,
-  mount,
-}: MainContainerOptions): Container {
+/** Builds the container that serves all Models of a group. @param mounts - those of the Models' directories. */
+export function buildMainContainer(group: PodGroup, mounts: readonly VolumeMount[]): Container {
+  const { namespace, settings, models, hasBuiltins } = group
   return buildStepContainer({
     namespace,
     settings,
-    image: modelImageOf(spec, settings),
-    serves: [
-      '--model-directory',
-      `${modelName}=${modelDirectory(modelName)}`,
-      '--model-overrides',
-      // In a fixed order of keys: the text is part of the pod template.
-      `${modelName}=${toCanonicalJson(overridesOf(spec))}`,
-    ],
-    accelerator: devicesOf(spec)?.accelerator,
-    times: podTimesOf(spec),
-    resources: resourcesOfModel(spec, settings),
+    image: imageOf(group),
+    serves: [...models.flatMap(flagsOf), ...(hasBuiltins ? ['--builtins'] : [])],
+    accelerator: devicesOf(group)?.accelerator,
+    times: podTimesOf(group),
+    resources: resourcesOfGroup(group),
     mounts: [
-      mount,
+      ...mounts,
       NATS_MOUNT,
-      ...(usesSharedMemory(spec) ? [{ name: 'shm', mountPath: '/dev/shm' }] : []),
+      ...(usesSharedMemory(group) ? [{ name: 'shm', mountPath: '/dev/shm' }] : []),
       TMP_MOUNT,
     ],
   })
 }
 
-/** Builds the volumes of `main` without those of the artifacts. */
-export function buildMainVolumes(
-  spec: ModelSpec,
-  { nats }: Pick<StepPodSettings, 'nats'>,
-): readonly Volume[] {
+/** Returns the flags with which a step serves a Model. */
+function flagsOf({ spec, modelName }: ModelFacts): readonly string[] {
   return [
-    natsVolume(nats),
-    ...(usesSharedMemory(spec)
-      ? [{ name: 'shm', emptyDir: { medium: 'Memory' as const, sizeLimit: sharedMemoryOf(spec) } }]
+    '--model-directory',
+    `${modelName}=${modelDirectory(modelName)}`,
+    '--model-overrides',
+    // In a fixed order of keys: the text is part of the pod template.
+    `${modelName}=${toCanonicalJson(overridesOf(spec))}`,
+  ]
+}
+
+/** Builds the volumes of `main` without those of the artifacts. */
+export function buildMainVolumes(group: PodGroup): readonly Volume[] {
+  const sizeLimit = sharedMemoryOf(group)
+  return [
+    natsVolume(group.settings.nats),
+    ...(usesSharedMemory(group)
+      ? [{ name: 'shm', emptyDir: { medium: 'Memory' as const, sizeLimit } }]
       : []),
     TMP_VOLUME,
   ]
@@ -81,15 +74,15 @@ function overridesOf(spec: ModelSpec): ModelOverrides {
   return { ...toModelOverrides(spec), timeouts: { load } }
 }
 
-/** Tells whether the model's code may use shared memory beside the server: for loaders of data, or processes of its own. */
-function usesSharedMemory({ modelFormat }: ModelSpec): boolean {
-  return engineOfFormat(modelFormat.name).modules !== undefined
+/** Tells whether code of a model may use shared memory beside the server: for loaders of data, or processes of its own. */
+function usesSharedMemory({ models }: PodGroup): boolean {
+  return models.some(({ spec }) => engineOfFormat(spec.modelFormat.name).modules !== undefined)
 }
 
 /**
  * Bounds the shared memory. It counts as memory of the container, whose limit is the bound; without a limit, a bound protects the
  * node.
  */
-function sharedMemoryOf({ resources }: ModelSpec): string {
-  return String(resources?.limits?.['memory'] ?? '1Gi')
+function sharedMemoryOf(group: PodGroup): string {
+  return String(resourcesOfGroup(group).limits?.['memory'] ?? '1Gi')
 }

@@ -1,8 +1,9 @@
-import { DEFAULT_DEVICE, type ModelSpec } from '@tutti/api'
+import { DEFAULT_DEVICE } from '@tutti/api'
 import type { PodSpec, ResourceRequirements } from '@tutti/kube'
 import { toPlain } from './plain.ts'
+import type { PodGroup } from './pod-group.ts'
 
-/** The devices that a Model's pods ask for. */
+/** The devices that pods ask for. */
 export interface ModelDevices {
   /** The devices of the process, RESOURCE=COUNT. */
   readonly accelerator: string
@@ -12,13 +13,17 @@ export interface ModelDevices {
 }
 
 /**
- * Returns the devices that a Model's pod requests. Without `accelerator`, instances on a GPU get one default device. A pod with claims
- * asks for nothing else, and its process takes what they give.
+ * Returns the devices that a pod of a group requests: those of the host. Without `accelerator`, a pod with instances on a GPU gets one
+ * default device. A pod with claims asks for nothing else, and its process takes what they give.
  *
- * @returns undefined if the Model needs no device.
+ * @returns undefined if the pod needs no device.
  */
-export function devicesOf({ accelerator, instances }: ModelSpec): ModelDevices | undefined {
-  if (accelerator === undefined && instances?.kind !== 'KIND_GPU') return undefined
+export function devicesOf({
+  spec: { accelerator },
+  models,
+}: Pick<PodGroup, 'spec' | 'models'>): ModelDevices | undefined {
+  const isOnGpu = models.some(({ spec }) => spec.instances?.kind === 'KIND_GPU')
+  if (accelerator === undefined && !isOnGpu) return undefined
   const { resourceName = DEFAULT_DEVICE, count = 1, claims } = accelerator ?? {}
   if (claims === undefined) {
     // A text, as the server writes quantities: then it can be seen that it is there.

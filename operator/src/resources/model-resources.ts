@@ -4,7 +4,9 @@ import type { ResourceRequirements } from '@tutti/kube'
 import { devicesOf } from './model-devices.ts'
 import { toPlain } from './plain.ts'
 import { joinResources, toRequirements } from './pod-defaults.ts'
+import type { PodGroup } from './pod-group.ts'
 import type { StepPodSettings } from './step-settings.ts'
+import { sumResources } from './sum-resources.ts'
 
 /** A pod without requests is the first that a full node ends, and the scheduler takes it for nothing. */
 const CPU = '100m'
@@ -12,12 +14,14 @@ const CPU = '100m'
 type Settings = Pick<StepPodSettings, 'podDefaults'>
 
 /**
- * Returns the resources of the container that serves a Model, its devices among the limits. What the Model says nothing of is as
- * the installation says, or else what the engine needs with a small model.
+ * Returns the resources of the container that serves the Models of a group, its devices among the limits. What a Model says nothing of
+ * is as the installation says, or else what the engine needs with a small model. Those of several Models add up.
  */
-export function resourcesOfModel(spec: ModelSpec, settings: Settings): ResourceRequirements {
-  const { requests, limits } = join(spec, settings)
-  const devices = devicesOf(spec)?.resources ?? {}
+export function resourcesOfGroup(group: PodGroup): ResourceRequirements {
+  const { settings, models, spec } = group
+  const sum = sumResources(models.map((one) => join(one.spec, settings)))
+  const { requests, limits } = joinResources(spec.resources, sum)
+  const devices = devicesOf(group)?.resources ?? {}
   const { claims } = devices
   return {
     ...toRequirements({ requests, limits: { ...limits, ...devices.limits } }),

@@ -3,8 +3,8 @@ import {
   build,
   child,
   deployment,
-  LABELS,
   main,
+  POD_LABELS,
   podSpec,
   type Spec,
 } from '../testing/build-model.ts'
@@ -94,7 +94,7 @@ await t.test('the pods of the smallest Model', async (t) => {
       { name: 'nats', secret: { secretName: 'tutti-nats', defaultMode: 0o440 } },
       { name: 'tmp', emptyDir: {} },
     ],
-    readinessGates: [{ conditionType: 'tutti.dev/accepted' }],
+    readinessGates: [{ conditionType: 'accepted.tutti.dev/yolo' }],
     affinity: {
       podAntiAffinity: {
         preferredDuringSchedulingIgnoredDuringExecution: [
@@ -155,7 +155,8 @@ await t.test('artifacts are fetched, or checked, before the model is loaded', as
   ])
   t.same(fetched.containers[0]?.volumeMounts?.[0], {
     name: 'model',
-    mountPath: '/models',
+    mountPath: '/models/yolo',
+    subPath: 'yolo',
     readOnly: true,
   })
   const verified = podSpec({ storageUri: 'hostPath:///srv/yolo', storage: { digest: DIGEST } })
@@ -353,7 +354,7 @@ await t.test('the pod template of a user is laid over, and cannot take our label
     },
   }
   const { template } = deployment(fields).spec
-  t.same(template.metadata?.labels, { team: 'vision', ...LABELS })
+  t.same(template.metadata?.labels, { team: 'vision', ...POD_LABELS })
   t.match(template.metadata?.annotations, { note: 'x', 'tutti.dev/template': /^[0-9a-f]{32}$/ })
   t.match(template.spec, { hostname: 'h' })
   t.same(main(fields)?.env, [

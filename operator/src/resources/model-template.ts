@@ -1,57 +1,63 @@
-import type { ModelSpec } from '@tutti/api'
 import type { PodSpec, PodTemplateSpec } from '@tutti/kube'
-import { ACCEPTED_GATE } from '../pods/pod-state.ts'
+import { acceptedGate } from '../pods/pod-state.ts'
 import { buildArtifactParts } from './model-artifacts.ts'
 import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-container.ts'
 import { devicesOf } from './model-devices.ts'
-import type { ModelFacts } from './model-facts.ts'
 import { toPlain } from './plain.ts'
 import { joinMetadata, overlayAll } from './pod-defaults.ts'
+import type { PodGroup } from './pod-group.ts'
 import { ourPodSpec } from './serving-pod.ts'
-import { stepLabels, stepSelector } from './step-labels.ts'
+import { servesLabels } from './step-labels.ts'
 import { toStepTemplate } from './step-template.ts'
 
 /** On every pod that fetches with credentials: a digest of them, so that new ones make new pods. */
 const CREDENTIALS_ANNOTATION = 'tutti.dev/credentials'
 
-/** Builds the pod template of a Model. */
-export function buildPodTemplate(facts: ModelFacts): PodTemplateSpec {
-  const { credentialsDigest, labels } = facts
-  const templates = [facts.settings.podDefaults?.podTemplate, facts.spec.podTemplate]
+/** Builds the template of the pods of a group. */
+export function buildPodTemplate(group: PodGroup): PodTemplateSpec {
+  const templates = [group.settings.podDefaults?.podTemplate, group.spec.podTemplate]
+  const own = { ...group.labels, ...servesLabels(group.models) }
+  const credentials = group.models.flatMap(({ credentialsDigest }) => credentialsDigest ?? [])
   return toStepTemplate({
-    labels: { ...labels, ...joinMetadata('labels', ...templates), ...stepLabels(facts.name) },
+    labels: { ...group.podLabels, ...joinMetadata('labels', ...templates), ...own },
     annotations: {
       ...joinMetadata('annotations', ...templates),
-      ...(credentialsDigest !== undefined && { [CREDENTIALS_ANNOTATION]: credentialsDigest }),
+      ...(credentials.length > 0 && { [CREDENTIALS_ANNOTATION]: credentials.join(' ') }),
     },
-    spec: overlayAll(buildPodSpec(facts), ...templates),
+    spec: overlayAll(buildPodSpec(group), ...templates),
   })
 }
 
-function buildPodSpec(facts: ModelFacts): PodSpec {
-  const { spec, settings, childName: serviceAccountName, modelName, namespace } = facts
-  const { initContainers, volumes, mount } = buildArtifactParts(facts)
-  const main = buildMainContainer({ spec, settings, modelName, namespace, mount })
+function buildPodSpec(group: PodGroup): PodSpec {
+  const { models, settings, childName: serviceAccountName, selector } = group
+  const artifacts = models.map((one) => buildArtifactParts(group, one))
+  const initContainers = artifacts.flatMap((one) => one.initContainers)
   const base = ourPodSpec({
     serviceAccountName,
     hasToken: false,
-    graceS: podTimesOf(spec).graceS,
+    graceS: podTimesOf(group).graceS,
     settings,
-    labels: stepSelector(facts.name),
+    labels: selector,
   })
   return {
     ...base,
     securityContext: { ...base.securityContext, fsGroupChangePolicy: 'OnRootMismatch' },
     ...(initContainers.length > 0 && { initContainers }),
-    containers: [main],
-    volumes: [...volumes, ...buildMainVolumes(spec, settings)],
-    readinessGates: [{ conditionType: ACCEPTED_GATE }],
-    ...toPlacement(spec),
+    containers: [
+      buildMainContainer(
+        group,
+        artifacts.map(({ mount }) => mount),
+      ),
+    ],
+    volumes: [...artifacts.flatMap(({ volumes }) => volumes), ...buildMainVolumes(group)],
+    // One for each Model: what a pod serves of it is accepted, and routers know of it.
+    readinessGates: models.map(({ name }) => ({ conditionType: acceptedGate(name) })),
+    ...toPlacement(group),
   }
 }
 
-function toPlacement(spec: ModelSpec): Partial<PodSpec> {
-  const { runtimeClassName, nodeSelector, tolerations } = spec.accelerator ?? {}
-  const { resourceClaims } = devicesOf(spec) ?? {}
+function toPlacement(group: PodGroup): Partial<PodSpec> {
+  const { runtimeClassName, nodeSelector, tolerations } = group.spec.accelerator ?? {}
+  const { resourceClaims } = devicesOf(group) ?? {}
   return toPlain({ runtimeClassName, nodeSelector, tolerations, resourceClaims })
 }

@@ -1,5 +1,12 @@
 import t from 'tap'
-import { type BuildOptions, deployment, LABELS, main, type Spec } from '../testing/build-model.ts'
+import {
+  type BuildOptions,
+  deployment,
+  LABELS,
+  main,
+  POD_LABELS,
+  type Spec,
+} from '../testing/build-model.ts'
 import { podLabelsOf } from './step-labels.ts'
 
 const resourcesOf = (fields: Spec, o?: BuildOptions) => main(fields, o)?.resources
@@ -28,7 +35,7 @@ await t.test('labels of the Model reach its pods', async (t) => {
   const labels = { team: 'a', 'kueue.x-k8s.io/queue-name': 'gpus' }
   const template = { metadata: { labels: { team: 'b' } } }
   const podLabels = (fields: Spec) => deployment(fields, { labels }).spec.template.metadata?.labels
-  t.same(podLabels({}), { ...labels, ...LABELS })
+  t.same(podLabels({}), { ...labels, ...POD_LABELS })
   t.equal(podLabels({ podTemplate: template })?.['team'], 'b', 'its podTemplate counts more')
   const others = {
     'app.kubernetes.io/instance': 'release',

@@ -1,4 +1,4 @@
-import { BUILTINS_LABEL, COMPONENT, MODEL_LABEL } from '@tutti/api'
+import { BUILTINS_LABEL, COMPONENT, MODEL_LABEL, servesLabel } from '@tutti/api'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -25,6 +25,11 @@ export function stepLabels(name: string): Labels {
     'app.kubernetes.io/instance': name,
     ...stepSelector(name),
   }
+}
+
+/** Returns the labels of pods that serve these Models. */
+export function servesLabels(models: readonly { readonly name: string }[]): Labels {
+  return Object.fromEntries(models.map(({ name }) => [servesLabel(name), 'true']))
 }
 
 /** Prefixes of labels that belong to the tools that apply the Model, or to the operator. */

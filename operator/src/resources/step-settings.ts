@@ -3,7 +3,7 @@ import type { NetworkPolicyPeer } from '@tutti/kube'
 import type { PodDefaults } from './pod-defaults.ts'
 import type { TelemetrySettings } from './telemetry-env.ts'
 
-/** The images from which a step's is chosen; see modelImageOf. */
+/** The images from which a step's is chosen; see imageOf. */
 export interface StepImages {
   /** Image for engines without Python, and for the init containers of all steps. */
   readonly image: string

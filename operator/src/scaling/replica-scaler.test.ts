@@ -20,7 +20,7 @@ function model(o: Partial<ScaledModel> = {}): ScaledModel {
     key: 'a/m',
     namespace: 'a',
     uid: 'u',
-    modelName: 'm',
+    modelNames: ['m'],
     scaling,
     replicas: 1,
     pods: [POD],

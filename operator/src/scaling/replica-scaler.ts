@@ -17,8 +17,8 @@ export interface ScaledModel {
   readonly key: string
   readonly namespace: string
   readonly uid: string
-  /** The name of the model in the load that steps tell. */
-  readonly modelName: string
+  /** The names of the models of its pods in the load that steps tell. The busiest of a pod counts. */
+  readonly modelNames: readonly string[]
   readonly scaling: NativeScaling
   /** Replicas in the Deployment's spec now. */
   readonly replicas: number
@@ -147,11 +147,20 @@ export class ReplicaScaler implements ManagedController {
     try {
       const { signal } = this.#aborting
       const { models } = await this.#options.client.loadOfStep(pod, { signal })
-      return models.find(({ name }) => name === model.modelName)
+      return busiestOf(models.filter(({ name }) => model.modelNames.includes(name)))
     } catch (error) {
       // It counts as unknown: nothing is taken away because of it.
       if (!this.#aborting.signal.aborted) loadUnknown(this.#options.log, { key: model.key, error })
       return undefined
     }
   }
+}
+
+/** Finds the load of the model with the most requests for what it executes at once; undefined without a model. */
+function busiestOf(loads: readonly PodLoad[]): PodLoad | undefined {
+  return loads.toSorted((one, other) => shareOf(other) - shareOf(one))[0]
+}
+
+function shareOf({ inFlight, queued, slots }: PodLoad): number {
+  return (inFlight + queued) / slots
 }

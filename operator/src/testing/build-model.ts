@@ -1,8 +1,9 @@
 import { ModelSpec } from '@tutti/api'
 import type { Container, Deployment, KubeObject, PodSpec } from '@tutti/kube'
-import { buildModelChildren } from '../resources/build-model-children.ts'
+import { buildGroupChildren, buildHeadless } from '../resources/build-model-children.ts'
 import { toModelFacts } from '../resources/model-facts.ts'
 import { planReplicas, toScaling } from '../resources/model-scaling.ts'
+import { groupOfModel } from '../resources/pod-group.ts'
 import { podLabelsOf } from '../resources/step-labels.ts'
 import type { StepPodSettings } from '../resources/step-settings.ts'
 import type { DesiredChild } from '../runtime/children.ts'
@@ -16,6 +17,9 @@ export const LABELS = {
   'app.kubernetes.io/component': 'step',
   'tutti.dev/model': 'yolo',
 }
+
+/** Labels of its pods and of its Deployment. */
+export const POD_LABELS = { ...LABELS, 'model.tutti.dev/yolo': 'true' }
 
 /** The fields of a Model that a test sets. */
 export type Spec = Partial<ModelSpec>
@@ -46,7 +50,12 @@ export function build(fields: Spec = {}, o: BuildOptions = {}): readonly Desired
     ...(credentialsDigest !== undefined && { credentialsDigest }),
   })
   const scaling = toScaling(spec)
-  return buildModelChildren(facts, { scaling, replicas: planReplicas(scaling, { live }) })
+  const replicas = planReplicas(scaling, { live })
+  return buildGroupChildren(groupOfModel(facts), {
+    scaling,
+    replicas,
+    services: [buildHeadless(facts)],
+  })
 }
 
 export function child(children: readonly DesiredChild[], kind: string): KubeObject | undefined {

@@ -139,6 +139,10 @@ const PODS: readonly FieldChange[] = [
   change({ at: 'full nodes' }, ['rollout.whenFull', undefined, 'Replace']),
   change({ at: 'accepted' }, ['mayRunTwice', undefined, true]),
   ...changes({ scaling: { minReplicas: 2 } }, [['suspend', undefined, true]]),
+  change(
+    { at: 'operator', condition: 'Accepted=False/HostNotFound', says: /runsWith: got "gone"/ },
+    ['runsWith', undefined, 'gone'],
+  ),
   change({ at: 'conditions' }, ['paused', undefined, true]),
 ]
 

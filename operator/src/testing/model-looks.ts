@@ -43,7 +43,7 @@ export async function gatesOf({ plain }: ModelCluster, namespace: string): Promi
   return pods.map((pod) =>
     (pod['status'].conditions ?? []).some(
       (condition: PlainObject) =>
-        condition['type'] === 'tutti.dev/accepted' && condition['status'] === 'True',
+        condition['type'].startsWith('accepted.tutti.dev/') && condition['status'] === 'True',
     ),
   )
 }

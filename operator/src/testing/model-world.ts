@@ -98,6 +98,7 @@ export function modelWorld(
   const model = storedObject({ name: 'yolo', generation: 1 }, { spec }) as Stored<ModelObject>
   return {
     model,
+    host: 'yolo',
     modelName: 'yolo',
     before: {},
     spec,

@@ -46,7 +46,8 @@ const RETRY_MS = 100
 
 interface Playing {
   readonly server: PodServer
-  readonly model?: ServedModel
+  /** Absent for routers. */
+  readonly models?: readonly ServedModel[]
   readonly namespace: string
   readonly isMute: boolean
 }
@@ -127,8 +128,8 @@ export class PodPlayer {
     const isMute = play.kind === 'mute'
     // Before the first wait, so that no later event plays it again.
     this.#playing.set(uid, { namespace, isMute, server: NO_SERVER })
-    const model = isOfRouter(pod) ? {} : { model: await this.#modelOf(pod, path, play) }
-    const said = { namespace, isMute, ...model }
+    const models = isOfRouter(pod) ? {} : { models: await this.#modelsOf(pod, path, play) }
+    const said = { namespace, isMute, ...models }
     const server = await startPodServer({
       ip,
       port: this.#options.port,
@@ -173,8 +174,17 @@ export class PodPlayer {
     }
   }
 
-  async #modelOf(pod: Stored<PodState>, path: string, play: Play): Promise<ServedModel> {
-    return isOfBuiltins(pod) ? BUILTINS : this.#toModel(await this.#argsOf(path), play)
+  async #modelsOf(
+    pod: Stored<PodState>,
+    path: string,
+    play: Play,
+  ): Promise<readonly ServedModel[]> {
+    if (isOfBuiltins(pod)) return [BUILTINS]
+    const args = await this.#argsOf(path)
+    const overrides = valuesOf(args, '--model-overrides')
+    return valuesOf(args, '--model-directory').map((text, i) =>
+      this.#toModel(text.split('=')[0] ?? '', overrides[i] ?? '', play),
+    )
   }
 
   /** The operator's caches do not keep them. */
@@ -183,12 +193,11 @@ export class PodPlayer {
     return spec.containers[0].args ?? []
   }
 
-  #toModel(args: readonly string[], play: Play): ServedModel {
-    const name = valueOf(args, '--model-directory').split('=')[0] ?? ''
+  #toModel(name: string, text: string, play: Play): ServedModel {
     if (play.kind === 'load error') {
       return { name, labels: {}, versions: [], reason: play.text }
     }
-    const overrides: unknown = JSON.parse(valueOf(args, '--model-overrides').slice(name.length + 1))
+    const overrides: unknown = JSON.parse(text.slice(name.length + 1))
     const base = { ...parseModelConfig(this.#options.configText, 'config.pbtxt'), name }
     const config: ModelConfig = applyModelOverrides(base, overrides as never)
     const revision = createHash('sha256').update(JSON.stringify(config)).digest('hex')
@@ -199,15 +208,15 @@ export class PodPlayer {
   #listener(uid: string): RequestListener {
     return ({ url }, response) => {
       const playing = this.#playing.get(uid)
-      const { model } = playing ?? {}
+      const { models } = playing ?? {}
       const answer = (json: unknown): void => void response.end(JSON.stringify(json))
       if (playing === undefined) response.writeHead(404).end()
       else if (playing.isMute) this.#leaveOpen()
-      else if (model === undefined) void this.#servedByRouter(playing.namespace).then(answer)
+      else if (models === undefined) void this.#servedByRouter(playing.namespace).then(answer)
       else if (url === '/tutti/v1/start') answer({ loads: [] })
       else if (url === '/tutti/v1/load') {
-        answer({ models: [{ name: model.name, ...this.#options.load() }] })
-      } else answer(toDescriptionJson({ replica: uid, models: [model] }))
+        answer({ models: models.map(({ name }) => ({ name, ...this.#options.load() })) })
+      } else answer(toDescriptionJson({ replica: uid, models }))
     }
   }
 
@@ -216,9 +225,10 @@ export class PodPlayer {
       ? { models: [], ensembles: [] }
       : this.#acceptedIn(namespace)
     const live = [...this.#playing.values()].filter((one) => one.namespace === namespace)
-    const hasBuiltins = live.some(({ model }) => model === BUILTINS)
-    const models = live.flatMap(({ model }) => {
-      if (model === undefined || model === BUILTINS) return []
+    const running = live.flatMap(({ models = [] }) => models)
+    const hasBuiltins = running.includes(BUILTINS)
+    const models = running.flatMap((model) => {
+      if (model === BUILTINS) return []
       const versions = model.versions
         .filter(({ revision }) => accepted.includes(revision))
         .map(({ version, revision }) => ({ version, revisions: [revision] }))
@@ -291,8 +301,9 @@ function merge(models: readonly RouterModel[]): readonly RouterModel[] {
   }))
 }
 
-function valueOf(args: readonly string[], flag: string): string {
-  return args[args.indexOf(flag) + 1] ?? ''
+/** Returns the values of a flag that may be repeated. */
+function valuesOf(args: readonly string[], flag: string): readonly string[] {
+  return args.flatMap((arg, i) => (arg === flag ? (args[i + 1] ?? '') : []))
 }
 
 function runningStatus(pod: Stored<PodState>, podIP: string, isReady: boolean): PlainObject {

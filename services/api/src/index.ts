@@ -28,10 +28,15 @@ export {
   BUILTINS_LABEL,
   COMPONENT,
   FETCH,
-  FETCH_REASONS,
+  fetchReasonOf,
+  isFetchContainer,
   isOfBuiltins,
   isOfRouter,
+  isVerifyContainer,
   MODEL_LABEL,
+  modelsServedBy,
+  SERVES_PREFIX,
+  servesLabel,
   VERIFY,
 } from './names/pod-names.ts'
 export { resourceNames } from './names/resource-names.ts'

@@ -24,6 +24,8 @@ export interface ModelCheckInput {
   readonly hasSecret: boolean
   /** Refusal of the Model's claims, as `findClaimRefusal` gives it. */
   readonly claimRefusal: Refusal | undefined
+  /** Refusal of the pods that it asks for, as `PodGroups.placementOf` gives it. */
+  readonly placementRefusal: Refusal | undefined
 }
 
 export type CheckedModel =
@@ -31,7 +33,7 @@ export type CheckedModel =
   /** Refused Model; `spec` is absent if it cannot be read. */
   | { readonly spec?: ModelSpec; readonly refusal: Refusal }
 
-/** Checks a Model in order: spec, served name, host access, claims, Secret. The first check that fails gives the refusal. Pure. */
+/** Checks a Model in order: spec, served name, host, access to nodes, claims, Secret. The first check that fails gives the refusal. Pure. */
 export function checkModel(input: ModelCheckInput): CheckedModel {
   const { spec, problem } = readModelSpec(input.model)
   if (spec === undefined) return { refusal: refuse('InvalidSpec', problem) }
@@ -44,7 +46,13 @@ export function checkModel(input: ModelCheckInput): CheckedModel {
 
 type Check = (spec: ModelSpec, input: ModelCheckInput) => Refusal | undefined
 
-const CHECKS: readonly Check[] = [checkName, checkHostAccess, checkClaims, checkSecret]
+const CHECKS: readonly Check[] = [
+  checkName,
+  (_spec, { placementRefusal }) => placementRefusal,
+  checkHostAccess,
+  (_spec, { claimRefusal }) => claimRefusal,
+  checkSecret,
+]
 
 function checkName(_spec: ModelSpec, { model, rival }: ModelCheckInput): Refusal | undefined {
   if (rival === undefined) return undefined
@@ -66,10 +74,6 @@ function checkHostAccess(
       : findHostAccess(podTemplate)
   if (found === undefined) return undefined
   return refuse('HostAccessNotAllowed', toHostAccessText(found))
-}
-
-function checkClaims(_spec: ModelSpec, { claimRefusal }: ModelCheckInput): Refusal | undefined {
-  return claimRefusal
 }
 
 function checkSecret({ storage }: ModelSpec, { hasSecret }: ModelCheckInput): Refusal | undefined {

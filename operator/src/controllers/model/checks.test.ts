@@ -21,6 +21,7 @@ function check(fields: object, o: Partial<ModelCheckInput> = {}) {
     settings: { allowsHostAccess: false },
     hasSecret: false,
     claimRefusal: undefined,
+    placementRefusal: undefined,
     ...o,
   }).refusal
 }

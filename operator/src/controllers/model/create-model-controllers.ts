@@ -1,11 +1,9 @@
-import { modelNameOf } from '@tutti/api'
 import type { Metrics } from '@tutti/chassis'
 import type { Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { LatePods } from '../../pods/late-pods.ts'
 import type { PodClient } from '../../pods/pod-client.ts'
 import { isReady, podAddressOf } from '../../pods/pod-state.ts'
-import { toScaling } from '../../resources/model-scaling.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { Applier } from '../../runtime/apply.ts'
 import type { Controller } from '../../runtime/controller.ts'
@@ -14,9 +12,13 @@ import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts
 import type { Caches } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import { ReplicasGuard } from '../replicas-guard.ts'
+import { readTransport } from '../router/read-router.ts'
+import { routerKeyOf } from '../router/router-trouble.ts'
 import { createModelMetrics } from './metrics.ts'
 import { createModelController } from './model-controller.ts'
+import type { ModelPassOptions } from './model-pass.ts'
 import { createModelReader } from './model-reader.ts'
+import { PodGroups } from './pod-groups.ts'
 import { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
@@ -41,6 +43,11 @@ export interface ModelControllers {
 export function createModelControllers(o: ModelControllersOptions): ModelControllers {
   const { caches, podClient, client, clock, log, metrics } = o
   const reader = createModelReader(caches)
+  const groups = new PodGroups(reader, (namespace) => ({
+    ...o.settings,
+    // Undefined before the Router is there.
+    transport: readTransport(caches.routers.get(routerKeyOf(namespace))),
+  }))
   const counts = createModelMetrics(o.scrapes, () =>
     caches.models.list().map(({ status }) => status),
   )
@@ -51,7 +58,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     models: () =>
       caches.models
         .list()
-        .flatMap((model) => toScaled(model, reader))
+        .flatMap((model) => toScaled(model, { reader, groups }))
         .filter(({ key }) => !guard.isLeft(key)),
     onDecision: (key) => controller.enqueue(key),
     scalings: counts.scalings,
@@ -63,6 +70,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
   const passes = {
     ...o,
     reader,
+    groups,
     observer: new PodObserver(podClient),
     latePods: new LatePods({ client, clock }),
     scaler,
@@ -84,11 +92,12 @@ function childrenOf(caches: Caches) {
 /** Builds the record of a Model that the operator scales. */
 function toScaled(
   model: Stored<ModelObject>,
-  reader: ReturnType<typeof createModelReader>,
+  { reader, groups }: Pick<ModelPassOptions, 'reader' | 'groups'>,
 ): readonly ScaledModel[] {
-  const { spec } = readModelSpec(model)
-  if (spec === undefined || spec.paused === true) return []
-  const scaling = toScaling(spec)
+  if (readModelSpec(model).spec?.runsWith !== undefined) return []
+  const plan = groups.plan(model)
+  if (plan === undefined || plan.held !== undefined) return []
+  const { scaling, group } = plan
   const replicas = reader.deploymentOf(model)?.spec.replicas
   if (scaling.provider !== 'Native' || replicas === undefined) return []
   const { uid, namespace = '', name } = model.metadata
@@ -96,7 +105,7 @@ function toScaled(
     .podsOf(model)
     .filter(isReady)
     .flatMap((pod) => podAddressOf(pod) ?? [])
-  const modelName = modelNameOf({ metadata: { name }, spec })
+  const modelNames = group.models.map(({ modelName }) => modelName)
   const key = `${namespace}/${name}`
-  return [{ key, namespace, uid, modelName, scaling, replicas, pods }]
+  return [{ key, namespace, uid, modelNames, scaling, replicas, pods }]
 }

@@ -1,19 +1,15 @@
-import type { EffectiveResources, ModelSpec } from '@tutti/api'
-import type { PodTemplateSpec, Secret, Stored } from '@tutti/kube'
+import type { EffectiveResources } from '@tutti/api'
+import type { PodTemplateSpec, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import { toEffectiveResources } from '../../resources/effective-resources.ts'
-import { type ModelFacts, toModelFacts } from '../../resources/model-facts.ts'
-import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import { buildPodTemplate } from '../../resources/model-template.ts'
-import { podLabelsOf } from '../../resources/step-labels.ts'
-import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { TEMPLATE_ANNOTATION } from '../../resources/step-template.ts'
-import { credentialsDigest } from '../credentials-digest.ts'
+import type { PlannedGroup, PodGroups } from './pod-groups.ts'
 
-/** The state that the spec of a Model asks for. */
-export interface DesiredModel {
-  readonly facts: ModelFacts
-  readonly scaling: Scaling
+/** The state that the specs of a Model and of its host ask for. */
+export interface DesiredModel extends PlannedGroup {
+  /** True if the Model runs in the pods of another one. */
+  readonly isGuest: boolean
   readonly podTemplate: PodTemplateSpec
   /** Resources of `podTemplate`. */
   readonly resources: EffectiveResources | undefined
@@ -21,23 +17,16 @@ export interface DesiredModel {
   readonly template: string
 }
 
-/** Derives the desired state of a Model from its spec. Pure. */
+/** Derives the desired state of a Model; undefined if it has no host whose spec can be read. */
 export function toDesiredModel(
-  { metadata }: Stored<ModelObject>,
-  spec: ModelSpec,
-  o: {
-    readonly settings: StepPodSettings
-    /** Secret with which artifacts are fetched, if there is one. */
-    readonly secret: Stored<Secret> | undefined
-  },
-): DesiredModel {
-  const { settings, secret } = o
-  const { name, namespace = '' } = metadata
-  const labels = podLabelsOf(metadata.labels)
-  const credentials = secret === undefined ? {} : { credentialsDigest: credentialsDigest(secret) }
-  const facts = toModelFacts({ name, namespace, labels, spec, settings, ...credentials })
-  const podTemplate = buildPodTemplate(facts)
+  model: Stored<ModelObject>,
+  groups: PodGroups,
+): DesiredModel | undefined {
+  const { host } = groups.placementOf(model)
+  const plan = host && groups.plan(host)
+  if (plan === undefined) return undefined
+  const podTemplate = buildPodTemplate(plan.group)
   const template = podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION] ?? ''
-  const resources = toEffectiveResources(spec, podTemplate, settings)
-  return { facts, scaling: toScaling(spec), podTemplate, resources, template }
+  const resources = toEffectiveResources(plan.group, podTemplate)
+  return { ...plan, isGuest: host !== model, podTemplate, resources, template }
 }

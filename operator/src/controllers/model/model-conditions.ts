@@ -81,7 +81,11 @@ function checkLeft(world: ModelWorld): ConditionState | undefined {
   const { refusal } = world
   const text = 'no pod is made of this spec while'
   if (refusal !== undefined) return isUnknown(refusal.reason, `${text} it is refused`)
-  return isLeftAsWas(world) ? isUnknown('Paused', `${text} spec.paused is true`) : undefined
+  if (!isLeftAsWas(world)) return undefined
+  const { hold } = world
+  if (hold !== undefined)
+    return isUnknown(hold.reason, `no pod is made of this spec: ${hold.message}`)
+  return isUnknown('Paused', `${text} spec.paused is true`)
 }
 
 function findSchemaMismatch({ spec, pods }: ModelWorld): string | undefined {

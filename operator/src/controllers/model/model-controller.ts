@@ -1,8 +1,9 @@
 import { isOfRouter } from '@tutti/api'
-import { type KubeObject, toKeyString } from '@tutti/kube'
+import { type KubeObject, type Stored, toKeyString } from '@tutti/kube'
 import { type EnsembleObject, MODEL, type ModelObject, type RouterObject } from '../../api/kinds.ts'
 import { isReady } from '../../pods/pod-state.ts'
 import type { Cache } from '../../runtime/cache.ts'
+import { findCondition } from '../../runtime/conditions.ts'
 import { Controller, type ReconcileContext, type Result } from '../../runtime/controller.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import {
@@ -14,7 +15,7 @@ import {
   type Source,
   type SourceCache,
 } from '../../runtime/sources.ts'
-import { type Caches, INDEX, keysOf, modelKeysOf, namespaceOfKey } from '../caches.ts'
+import { type Caches, hostKeysOf, INDEX, keysOf, modelKeysOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import { readTransport } from '../router/read-router.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
@@ -63,6 +64,29 @@ function isModelsBusiness(now: RouterObject, before: RouterObject): boolean {
   return hasOtherTrouble(now, before) || readTransport(now) !== readTransport(before)
 }
 
+/** Returns true if users have edited a Model, or if it is refused since, or no longer: what is in the same pods says so. */
+function hasOtherIntentOrRefusal(now: Stored<ModelObject>, before: Stored<ModelObject>): boolean {
+  return isIntentChange(now, before) || acceptedOf(now) !== acceptedOf(before)
+}
+
+function acceptedOf({ status }: ModelObject): string | undefined {
+  return findCondition(status?.conditions, 'Accepted')?.status
+}
+
+/** Lists the keys of other Models whose pods a Model concerns: its host, its guests, and those that share pods with it now. */
+function togetherWith({ models, deployments }: Caches, key: string): readonly string[] {
+  const namespace = namespaceOfKey(key)
+  const model = models.get(key)
+  const hosts = model === undefined ? [] : hostKeysOf(model)
+  const guests = [key, ...hosts].flatMap((host) => keysOf(models.byIndex(INDEX.host, host)))
+  const present = deployments
+    .byIndex(INDEX.model, key)
+    .flatMap((one) => one.models.map((name) => `${namespace}/${name}`))
+  const all = new Set([...hosts, ...guests, ...present])
+  all.delete(key)
+  return [...all]
+}
+
 function toSources(
   caches: Caches,
   children: readonly SourceCache<KubeObject>[],
@@ -74,9 +98,20 @@ function toSources(
       predicate: isIntentChange,
       toKeys: (object) => keysOf(models.byIndex(INDEX.servedName, servedNameKey(object))),
     })
+  const together = (key: string): readonly string[] => togetherWith(caches, key)
   return [
     ownSource(models),
+    referenceSource({
+      cache: models,
+      toKeys: ({ metadata }) => together(toKeyString(metadata)),
+      predicate: hasOtherIntentOrRefusal,
+    }),
     ...[...children, caches.revisions].map((cache) => childSource(cache, MODEL)),
+    referenceSource({
+      cache: caches.deployments,
+      toKeys: ({ metadata: { namespace }, models: names }) =>
+        names.flatMap((name) => together(`${namespace}/${name}`)),
+    }),
     referenceSource({ cache: pods, toKeys: modelKeysOf, predicate: isAnyChange }),
     // A router that comes or goes is every Model's business.
     referenceSource({
@@ -93,7 +128,11 @@ function toSources(
     }),
     referenceSource({
       cache: caches.secrets,
-      toKeys: ({ metadata }) => keysOf(models.byIndex(INDEX.secret, toKeyString(metadata))),
+      toKeys: ({ metadata }) =>
+        keysOf(models.byIndex(INDEX.secret, toKeyString(metadata))).flatMap((key) => [
+          key,
+          ...together(key),
+        ]),
     }),
     sameName(models),
     sameName(caches.ensembles),

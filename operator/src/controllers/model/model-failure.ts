@@ -1,4 +1,4 @@
-import { FETCH_REASONS, type ModelSpec } from '@tutti/api'
+import { fetchReasonOf, type ModelSpec } from '@tutti/api'
 import { type Event, type Failure, failureOfPod } from '@tutti/kube'
 import {
   type CachedContainer,
@@ -63,7 +63,7 @@ function failureOf(modelPod: ModelPod, events: readonly Event[] = []): Failure |
   // A process that answers loads its model as long as it says no other.
   const isLoading = model !== undefined && main?.state?.running !== undefined
   const telling = isLoading ? events.filter((event) => endsContainer(event, main)) : events
-  return failureOfPod(pod, FETCH_REASONS, telling) ?? ofLoad(modelPod)
+  return failureOfPod(pod, fetchReasonOf, telling) ?? ofLoad(modelPod)
 }
 
 /**

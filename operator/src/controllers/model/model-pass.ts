@@ -2,11 +2,17 @@ import type { ModelSpec, ModelStatus } from '@tutti/api'
 import { CONTROLLER_REVISION, DEPLOYMENT, type Event, keyOf, type Stored } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import type { LatePods } from '../../pods/late-pods.ts'
-import { buildModelChildren } from '../../resources/build-model-children.ts'
+import {
+  buildGroupChildren,
+  buildGuestChildren,
+  buildHeadless,
+} from '../../resources/build-model-children.ts'
+import type { ModelFacts } from '../../resources/model-facts.ts'
 import { planReplicas } from '../../resources/model-scaling.ts'
-import { type StepPodSettings, type StepTransport } from '../../resources/step-settings.ts'
+import type { PodGroup } from '../../resources/pod-group.ts'
 import {
   type Applier,
+  type ChildId,
   type ChildOutcome,
   type SyncResult,
   throwIfFailed,
@@ -20,11 +26,10 @@ import { templateOf } from '../deployment-state.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
 import type { ReplicasGuard, ReplicasWriter } from '../replicas-guard.ts'
-import { readTransport } from '../router/read-router.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
-import { type CheckedModel, checkModel, type Refusal } from './check-model.ts'
+import type { CheckedModel, Refusal } from './check-model.ts'
 import { findClaimRefusal } from './claim-refusal.ts'
 import { type DesiredModel, toDesiredModel } from './desired-model.ts'
 import { BAD_OF_MODEL, childRepaired, replicasChanged } from './events.ts'
@@ -38,6 +43,7 @@ import { isLeftAsWas, type ModelWorld } from './model-world.ts'
 import { isWaitingForGate, toNextLook } from './next-look.ts'
 import { openGates } from './open-gates.ts'
 import { findUnused, planWanted, versionsOf } from './plan-revisions.ts'
+import type { PodGroups } from './pod-groups.ts'
 import type { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
 import { summarize } from './summarize.ts'
@@ -55,7 +61,7 @@ export interface ModelPassOptions
     forget(key: string): void
   }
   readonly guard: ReplicasGuard
-  readonly settings: StepPodSettings
+  readonly groups: PodGroups
   readonly counts: ModelMetrics
 }
 
@@ -95,33 +101,10 @@ export class ModelPass {
    */
   async run(): Promise<Result> {
     const { model, signal } = this.#input
-    const { reader, client, clock, counts: metrics } = this.#options
-    const settings = { ...this.#options.settings, transport: this.#transport() }
-    const secret = reader.secretOf(model)
-    const rival = reader.rivalOf(model)
-    const claimRefusal = await this.#findClaimRefusal()
-    const found = { hasSecret: secret !== undefined, claimRefusal }
-    const checked = checkModel({ model, rival, settings, ...found })
-    const known = { settings, secret, deployment: reader.deploymentOf(model) }
-    const desired = checked.spec && toDesiredModel(model, checked.spec, known)
-    const synced = await this.#sync(checked, desired)
-    const deployment = findDeployment(synced) ?? reader.deploymentOf(model)
-    // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
-    const template = synced === undefined ? deployment && templateOf(deployment) : desired?.template
-    const { scaling, resources } = desired ?? {}
-    const facts: Facts = {
-      ...checked,
-      model,
-      modelName: servedNameOf(model),
-      before: this.#before,
-      scaling,
-      resources,
-      template: desired?.template,
-      deployment,
-      outcomes: synced?.outcomes ?? [],
-      replicasWriter: synced?.replicasWriter,
-      pods: await this.#observe(template),
-    }
+    const { client, clock, groups, counts: metrics } = this.#options
+    const checked = groups.check(model, await this.#findClaimRefusal())
+    const desired = checked.spec && toDesiredModel(model, groups)
+    const facts = await this.#look(checked, desired, await this.#sync(checked, desired))
     const stored = await this.#store(facts)
     const world = await this.#askRouters(facts, stored)
     await openGates(world, { client, clock, metrics, signal })
@@ -129,6 +112,35 @@ export class ModelPass {
     throwIfFailed(world)
     if (stored.left !== undefined) throw stored.left
     return { requeueAfterMs: toNextLook(world, clock.epochMs()) }
+  }
+
+  /** Looks at the Deployment and the pods. */
+  async #look(
+    checked: CheckedModel,
+    desired: DesiredModel | undefined,
+    synced: Synced | undefined,
+  ): Promise<Facts> {
+    const { model } = this.#input
+    const host = desired?.host ?? model
+    const deployment = findDeployment(synced) ?? this.#options.reader.deploymentOf(host)
+    const { scaling, resources, template } = desired ?? {}
+    // Where nothing is changed for a Model, the pods that there are, are of the newest template that there is.
+    const isKept = synced === undefined || desired?.held !== undefined
+    const newest = isKept ? deployment && templateOf(deployment) : template
+    return {
+      ...checked,
+      model,
+      modelName: servedNameOf(model),
+      before: this.#before,
+      scaling,
+      resources,
+      hold: desired && holdOf(model, desired),
+      host: host.metadata.name,
+      template,
+      deployment,
+      ...toSynced(synced),
+      pods: await this.#observe(newest),
+    }
   }
 
   /** Finds why the Model's claims cannot be used. The server is asked only for a Model that has some. @throws KubeError */
@@ -139,27 +151,25 @@ export class ModelPass {
     return findClaimRefusal(this.#options.client, { namespace, claims, signal })
   }
 
-  /** Reads what the Router of the namespace says of the transport; undefined before the Router is there. */
-  #transport(): StepTransport | undefined {
-    const { namespace = '' } = this.#input.model.metadata
-    return readTransport(this.#options.caches.routers.get(routerKeyOf(namespace)))
-  }
-
   async #sync(
-    { refusal, spec }: CheckedModel,
+    { refusal }: CheckedModel,
     desired: DesiredModel | undefined,
   ): Promise<Synced | undefined> {
-    if (refusal !== undefined || desired === undefined || spec?.paused === true) return undefined
+    if (refusal !== undefined || desired === undefined) return undefined
+    if (desired.isGuest) return await this.#syncGuest(desired)
+    if (desired.held !== undefined) return undefined
     const { applier, reader, events } = this.#options
     const { model, signal } = this.#input
     const live = reader.deploymentOf(model)?.spec.replicas
     const { replicas, replicasWriter } = await this.#planReplicas(desired)
-    const { facts, scaling, podTemplate } = desired
-    const children = buildModelChildren(facts, {
+    const { group, scaling, podTemplate } = desired
+    const services = factsOf(model, group).map(buildHeadless)
+    const children = buildGroupChildren(group, {
       scaling,
       replicas,
-      replacesFirst: replacesFirst(this.#rolloutOf(spec, desired.template)),
+      replacesFirst: replacesFirst(this.#rolloutOf(group.spec, desired.template)),
       podTemplate,
+      services,
     })
     const synced = await applier.sync(this.#owner, children, {
       signal,
@@ -172,11 +182,23 @@ export class ModelPass {
     return { ...synced, replicasWriter }
   }
 
-  #rolloutOf(spec: ModelSpec | undefined, template: string | undefined): PodRollout {
+  #rolloutOf({ rollout }: Pick<ModelSpec, 'rollout'>, template: string | undefined): PodRollout {
     const { reader } = this.#options
     const { model } = this.#input
     const pods = reader.podsOf(model)
-    return { rollout: spec?.rollout, deployment: reader.deploymentOf(model), template, pods }
+    return { rollout, deployment: reader.deploymentOf(model), template, pods }
+  }
+
+  /** Applies the objects of a Model that runs in the pods of another. Its own pods stay until those serve it. */
+  async #syncGuest({ group }: DesiredModel): Promise<Synced> {
+    const { applier, scaler, groups, events } = this.#options
+    const { model, key, signal } = this.#input
+    scaler.forget(key)
+    const children = factsOf(model, group).flatMap(buildGuestChildren)
+    const onRepaired = (child: ChildId): void => events.record(childRepaired(model, child))
+    return groups.isLeft(model)
+      ? await applier.sync(this.#owner, children, { signal, onRepaired })
+      : await applier.apply(this.#owner, children, { signal, onRepaired })
   }
 
   /** Plans the replicas to write; none where they are left to another client. */
@@ -245,7 +267,7 @@ export class ModelPass {
       routers: await withoutSlot(() => views.look(namespace, { maxAgeMs, signal })),
       failure: explainFull(
         findFailure(facts.pods, facts.deployment, { ...facts, events }),
-        this.#rolloutOf(facts.spec, facts.template),
+        this.#rolloutOf(facts.spec ?? {}, facts.template),
       ),
       trouble: troubleOf(caches.routers.get(routerKeyOf(namespace))),
     }
@@ -264,7 +286,7 @@ export class ModelPass {
     const ready = findCondition(this.#before.conditions, 'Ready')
     const { generation } = this.#input.model.metadata
     if (ready?.status !== 'True' || ready.observedGeneration !== generation) return true
-    return pods.some(({ pod }) => isWaitingForGate(pod))
+    return pods.some(({ pod }) => isWaitingForGate(pod, this.#input.model.metadata.name))
   }
 
   async #tell(world: ModelWorld): Promise<void> {
@@ -276,6 +298,33 @@ export class ModelPass {
     const change = { before: this.#before, after: status, bad: BAD_OF_MODEL, textOf: reasonOf }
     for (const event of eventsOfChange(object, change)) events.record(event)
   }
+}
+
+function toSynced(synced: Synced | undefined): Pick<Facts, 'outcomes' | 'replicasWriter'> {
+  return { outcomes: synced?.outcomes ?? [], replicasWriter: synced?.replicasWriter }
+}
+
+/** Returns the facts of a Model in its pods. */
+function factsOf({ metadata }: Stored<ModelObject>, { models }: PodGroup): readonly ModelFacts[] {
+  return models.filter(({ name }) => name === metadata.name)
+}
+
+/** Tells who holds the pods of a Model as they are; undefined if it is the Model itself, or nobody. */
+function holdOf(
+  { metadata }: Stored<ModelObject>,
+  { host, held }: DesiredModel,
+): ModelWorld['hold'] {
+  const found = held ?? refusalOf(host)
+  if (found === undefined || found.model === metadata.name) return undefined
+  const { reason, message } = found
+  return { reason, message: `Model "${found.model}", which runs in the same pods: ${message}` }
+}
+
+/** Reads a refusal from the status of a Model: other passes do not know all that its own found out. */
+function refusalOf({ metadata, status }: Stored<ModelObject>): DesiredModel['held'] {
+  const accepted = findCondition(status?.conditions, 'Accepted')
+  if (accepted?.status !== 'False') return undefined
+  return { model: metadata.name, reason: accepted.reason, message: accepted.message }
 }
 
 /** Tells that a revision cannot be stored as if a child could not be made. */

@@ -1,5 +1,5 @@
 import { COMPONENT } from '@tutti/api'
-import type { Secret, Stored } from '@tutti/kube'
+import { type Secret, type Stored, toKeyString } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
 import type { PodState } from '../../pods/pod-state.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
@@ -19,6 +19,9 @@ export function createModelReader(caches: Caches) {
     /** Returns the Secret with which the Model's artifacts are fetched. */
     secretOf: (model: Model): Stored<Secret> | undefined =>
       caches.secrets.get(secretKeysOf(model)[0] ?? ''),
+    /** Lists the Models whose spec asks for the pods of this one. */
+    guestsOf: (host: Model): readonly Model[] =>
+      caches.models.byIndex(INDEX.host, toKeyString(host.metadata)),
     deploymentOf: (model: Model): Stored<DeploymentRecord> | undefined =>
       caches.deployments.byOwner(model.metadata)[0],
     podsOf: ({ metadata }: Model): readonly Stored<PodState>[] =>

@@ -1,4 +1,9 @@
-import { FETCH, type ModelStart, type StartProgress, VERIFY } from '@tutti/api'
+import {
+  isFetchContainer,
+  isVerifyContainer,
+  type ModelStart,
+  type StartProgress,
+} from '@tutti/api'
 import {
   areContainersReady,
   type CachedContainer,
@@ -73,8 +78,8 @@ const ofInit: Check = ({ pod, progress }) => {
   const { name, state } = next
   if (state?.running === undefined) return waitForImage(pod, name, next)
   const since = state.running.startedAt
-  if (name === FETCH) return { waitsFor: 'Files', ...toFiles(progress?.transfer), since }
-  const message = name === VERIFY ? 'the digest of its files' : `init container "${name}"`
+  if (isFetchContainer(name)) return { waitsFor: 'Files', ...toFiles(progress?.transfer), since }
+  const message = isVerifyContainer(name) ? 'the digest of its files' : `init container "${name}"`
   return { waitsFor: 'Files', message, since }
 }
 

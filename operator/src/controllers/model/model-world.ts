@@ -27,6 +27,10 @@ export interface ModelWorld {
   readonly refusal?: Refusal | undefined
   /** Resources of the desired pod template; absent if the spec is refused. */
   readonly resources?: EffectiveResources | undefined
+  /** Name of the Model in whose pods it runs, mostly its own. `deployment` is that Model's. */
+  readonly host: string
+  /** Why the pods are left as they are, for the sake of another Model in them. */
+  readonly hold?: Omit<Refusal, 'condition'> | undefined
   /** Digest of the desired pod template. */
   readonly template?: string | undefined
   /** Deployment as it is now. */
@@ -56,13 +60,15 @@ export function asBefore({ before, model }: ModelWorld, type: string): Condition
   return known?.status === 'Unknown' ? undefined : known
 }
 
-/** True if a Model is paused and its Deployment still has an earlier template, so that its pods are of an earlier spec. */
+/** True if pods are left as they are and still have an earlier template, so that they are of an earlier spec. */
 export function isLeftAsWas({
   spec,
+  hold,
   deployment,
   template,
-}: Pick<ModelWorld, 'spec' | 'deployment' | 'template'>): boolean {
-  if (spec?.paused !== true || deployment === undefined) return false
+}: Pick<ModelWorld, 'spec' | 'hold' | 'deployment' | 'template'>): boolean {
+  const isHeld = spec?.paused === true || hold !== undefined
+  if (!isHeld || deployment === undefined) return false
   return templateOf(deployment) !== template
 }
 

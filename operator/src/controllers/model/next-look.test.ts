@@ -15,7 +15,7 @@ const podStatus = (isReady: boolean, isOpen = false) => ({
       status: isReady ? ('True' as const) : ('False' as const),
       lastTransitionTime: READY_AT,
     },
-    ...(isOpen ? [{ type: 'tutti.dev/accepted', status: 'True' as const }] : []),
+    ...(isOpen ? [{ type: 'accepted.tutti.dev/yolo', status: 'True' as const }] : []),
   ],
   containerStatuses: [containerStatus({ ready: isReady })],
 })

@@ -1,6 +1,6 @@
 import { toLatePodsDelayMs } from '../../pods/late-pods.ts'
 import {
-  ACCEPTED_GATE,
+  acceptedGate,
   areContainersReady,
   isFetching,
   mainStatusOf,
@@ -38,16 +38,16 @@ export function toNextLook(world: ModelWorld, epochMs: number): number | undefin
   return known.length === 0 ? undefined : Math.min(...known)
 }
 
-/** True if the containers of a pod are ready but its readiness gate is not open yet. */
-export function isWaitingForGate(pod: PodState): boolean {
-  return areContainersReady(pod) && statusOf(pod, ACCEPTED_GATE) !== 'True'
+/** True if the containers of a pod are ready but its readiness gate of a Model is not open yet. @param model - metadata.name */
+export function isWaitingForGate(pod: PodState, model: string): boolean {
+  return areContainersReady(pod) && statusOf(pod, acceptedGate(model)) !== 'True'
 }
 
 /** Returns the time until routers may have heard of the revision that a pod serves. */
 function toGateDelayMs(world: ModelWorld, epochMs: number): number | undefined {
   // There is no router to ask: the first router that is ready brings it back.
   if (world.routers.length === 0) return undefined
-  const waiting = world.pods.filter(({ pod }) => isWaitingForGate(pod))
+  const waiting = world.pods.filter(({ pod }) => isWaitingForGate(pod, world.model.metadata.name))
   if (waiting.some(({ pod }) => readyForMs(pod, epochMs) < PATIENCE_MS)) return SOON_MS
   const isUnrouted =
     currentPods(world.pods).some(canServe) && checkRoutable(world).status !== 'True'

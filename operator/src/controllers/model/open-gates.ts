@@ -1,6 +1,6 @@
 import type { Clock } from '@tutti/chassis'
 import { type Client, isNotFound, isUidMismatch, POD } from '@tutti/kube'
-import { ACCEPTED_GATE, areContainersReady, statusOf } from '../../pods/pod-state.ts'
+import { acceptedGate, areContainersReady, statusOf } from '../../pods/pod-state.ts'
 import { FIELD_MANAGER } from '../../runtime/children.ts'
 import { toTime } from '../../runtime/conditions.ts'
 import { KeyedLimiter } from '../../runtime/keyed-limiter.ts'
@@ -20,29 +20,33 @@ export interface OpenGatesOptions {
 const AT_ONCE = 10
 
 /**
- * Opens the readiness gate of every pod whose versions are accepted and served by all ready routers. A gate stays open: a router
+ * Opens the Model's readiness gate of every pod whose versions are accepted and served by all ready routers. A gate stays open: a router
  * that starts later makes no pod unready.
  *
  * @throws KubeError
  */
 export async function openGates(
-  world: Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'pods'>,
+  world: Pick<ModelWorld, 'model' | 'modelName' | 'accepted' | 'routers' | 'pods'>,
   o: OpenGatesOptions,
 ): Promise<void> {
-  const due = world.pods.filter((pod) => isShut(pod) && checkPod(world, pod).status === 'True')
+  const gate = acceptedGate(world.model.metadata.name)
+  const isDue = (pod: ModelPod): boolean =>
+    isShut(pod, gate) && checkPod(world, pod).status === 'True'
   const limiter = new KeyedLimiter({ total: AT_ONCE })
-  await Promise.all(due.map((pod) => limiter.run('', () => open(pod, o))))
+  await Promise.all(
+    world.pods.filter(isDue).map((pod) => limiter.run('', () => open(pod, gate, o))),
+  )
 }
 
-function isShut(modelPod: ModelPod): boolean {
+function isShut(modelPod: ModelPod, gate: string): boolean {
   const { pod } = modelPod
-  return areContainersReady(pod) && canServe(modelPod) && statusOf(pod, ACCEPTED_GATE) !== 'True'
+  return areContainersReady(pod) && canServe(modelPod) && statusOf(pod, gate) !== 'True'
 }
 
-async function open({ pod }: ModelPod, o: OpenGatesOptions): Promise<void> {
+async function open({ pod }: ModelPod, type: string, o: OpenGatesOptions): Promise<void> {
   const { name, namespace = '', uid } = pod.metadata
   const condition = {
-    type: ACCEPTED_GATE,
+    type,
     status: 'True' as const,
     reason: 'Accepted',
     message: 'what it serves is accepted, and routers send requests there',
@@ -52,7 +56,8 @@ async function open({ pod }: ModelPod, o: OpenGatesOptions): Promise<void> {
     await o.client.applyStatus(
       POD,
       { metadata: { namespace, name, uid }, status: { conditions: [condition] } },
-      { fieldManager: FIELD_MANAGER, signal: o.signal },
+      // One for each gate: what a manager leaves out of an apply is taken away.
+      { fieldManager: `${FIELD_MANAGER}/${type}`, signal: o.signal },
     )
     o.metrics.opened.add({})
   } catch (error) {

@@ -37,12 +37,12 @@ type AskingClient = Pick<PodClient, 'servedByStep' | 'startOfStep'>
  */
 export class PodObserver {
   readonly #client: AskingClient
-  /** Last answer of each pod, by its uid. */
-  readonly #known = new Map<string, Known>()
+  /** Last answers of each pod, by its uid and by the name of the model. */
+  readonly #known = new Map<string, Map<string, Known>>()
   /** Uids of pods that were asked the last time, and did not answer. */
   readonly #silent = new Set<string>()
-  /** Uids of pods that are asked now, and are not gone. */
-  readonly #asking = new Set<string>()
+  /** The questions to pods that are asked now, and are not gone, by uid. */
+  readonly #asking = new Map<string, Set<object>>()
 
   constructor(client: AskingClient) {
     this.#client = client
@@ -77,11 +77,10 @@ export class PodObserver {
 
   async #observe(pod: Stored<PodState>, o: ObserveOptions): Promise<ModelPod> {
     const isCurrent = isOfTemplate(pod, o.template)
-    const { uid } = pod.metadata
     const main = mainStatusOf(pod)
     const address = podAddressOf(pod)
     const containerId = main?.containerID ?? ''
-    const known = this.#known.get(uid)
+    const known = this.#knownOf(pod, o.modelName)
     if (known?.containerId === containerId) return { pod, isCurrent, model: known.model }
     if (address === undefined) return { pod, isCurrent }
     if (isFetching(pod)) return { pod, isCurrent, ...(await this.#progressOf(address, o)) }
@@ -110,16 +109,39 @@ export class PodObserver {
     o: ObserveOptions & { readonly containerId: string; readonly address: PodAddress },
   ): Promise<Pick<ModelPod, 'model' | 'error'>> {
     const { uid } = pod.metadata
-    this.#asking.add(uid)
+    const question = this.#begin(uid)
     const { models = [], error } = await this.#answerOf(o.address, o)
     const model = models.find(({ name }) => name === o.modelName)
     // The pod may be gone by now, and forgotten already.
-    if (this.#asking.delete(uid)) {
+    if (this.#end(uid, question)) {
       this.#mark(uid, error)
       const isComplete = model !== undefined && areContainersReady(pod)
-      if (isComplete) this.#known.set(uid, { containerId: o.containerId, model })
+      if (isComplete) this.#keep(uid, o.modelName, { containerId: o.containerId, model })
     }
     return { ...(model !== undefined && { model }), ...(error !== undefined && { error }) }
+  }
+
+  /** Models that share a pod ask it at the same time. */
+  #begin(uid: string): object {
+    const question = {}
+    this.#asking.set(uid, (this.#asking.get(uid) ?? new Set()).add(question))
+    return question
+  }
+
+  /** @returns false if the pod was forgotten meanwhile. */
+  #end(uid: string, question: object): boolean {
+    const asking = this.#asking.get(uid)
+    const isKnown = asking?.delete(question) === true
+    if (asking?.size === 0) this.#asking.delete(uid)
+    return isKnown
+  }
+
+  #knownOf({ metadata }: Stored<PodState>, modelName: string): Known | undefined {
+    return this.#known.get(metadata.uid)?.get(modelName)
+  }
+
+  #keep(uid: string, modelName: string, known: Known): void {
+    this.#known.set(uid, (this.#known.get(uid) ?? new Map<string, Known>()).set(modelName, known))
   }
 
   #mark(uid: string, error: ServeError | undefined): void {

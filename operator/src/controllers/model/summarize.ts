@@ -48,7 +48,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
     readyReplicas,
     updatedReplicas,
     ...(desiredReplicas !== undefined && { desiredReplicas }),
-    selector: stepSelectorText(model.metadata.name),
+    selector: stepSelectorText(world.host),
     ...toDiscovered(world),
     revisions: toRevisions(world),
     ...toResources(world),

@@ -57,6 +57,9 @@ export function checkProgress(world: ModelWorld): ConditionState {
   if (waiting !== undefined) return waiting
   if (deployment === undefined) return isTrue('Reconciling', 'the Deployment is not there yet')
   if (!isObserved(deployment)) return isTrue('Reconciling', 'the Deployment has just changed')
+  if (templateOf(deployment) !== world.template && world.host !== world.model.metadata.name) {
+    return isTrue('Reconciling', `the pods of Model "${world.host}" do not have it yet`)
+  }
   return checkRollout(deployment)
 }
 
@@ -79,9 +82,10 @@ function toPausedText({ metadata: { name, namespace } }: DeploymentState, text: 
 
 /** Finds why the workload cannot change; undefined if it can. */
 function checkHeld(world: ModelWorld): ConditionState | undefined {
-  const { spec, refusal } = world
+  const { spec, refusal, hold } = world
   if (refusal !== undefined) return isFalse(refusal.reason, refusal.message)
   if (spec?.paused === true) return isFalse('Paused', 'spec.paused: pods are left as they are')
+  if (hold !== undefined) return isFalse(hold.reason, hold.message)
   const blocked = checkChildren(world)
   return blocked === undefined ? undefined : isFalse(blocked.reason, blocked.message)
 }

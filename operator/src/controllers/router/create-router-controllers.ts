@@ -71,5 +71,5 @@ function toScaled(router: Stored<RouterObject>, caches: Caches): readonly Scaled
     .filter(isReady)
     .flatMap((pod) => podAddressOf(pod) ?? [])
   const key = routerKeyOf(namespace)
-  return [{ key, namespace, uid, modelName: BUILTIN_HOST, scaling, replicas, pods }]
+  return [{ key, namespace, uid, modelNames: [BUILTIN_HOST], scaling, replicas, pods }]
 }

@@ -33,7 +33,7 @@ export function findPodTrouble(
  * restarts: all Ensembles of the namespace copy it into their status.
  */
 export function failureOfRouter(pod: PodState, events: readonly Event[] = []): Failure | undefined {
-  const failure = isAlive(pod) ? failureOfPod(pod, {}, events) : undefined
+  const failure = isAlive(pod) ? failureOfPod(pod, undefined, events) : undefined
   if (failure === undefined) return undefined
   const { reason, message, container } = failure
   if (reason === 'ImagePullBackOff') {

@@ -70,7 +70,7 @@ function idOf({ kind, metadata }: KubeObject): string {
 function checkManifest(caches: Caches, model: Stored<ModelObject>): CheckResult {
   const rival = createModelReader(caches).rivalOf(model)
   const settings = { allowsHostAccess: false }
-  const found = { hasSecret: true, claimRefusal: undefined }
+  const found = { hasSecret: true, claimRefusal: undefined, placementRefusal: undefined }
   return checkModel({ model, rival, settings, ...found }).refusal ?? ACCEPTED
 }
 

@@ -1,7 +1,7 @@
 import { ENGINES, type EngineDescriptor, listWords, modelsOf } from '@tutti/engines'
 import { z } from 'zod'
 import { cel, listMap, told } from '../schema/cel.ts'
-import { duration, servedName } from '../schema/fields.ts'
+import { duration, objectName, servedName } from '../schema/fields.ts'
 import {
   Accelerator,
   DEFAULT_DEVICE,
@@ -10,7 +10,7 @@ import {
   ModelRollout,
   PodTemplate,
 } from './model-pods.ts'
-import { ModelScaling } from './model-scaling.ts'
+import { DEFAULT_REPLICAS, ModelScaling } from './model-scaling.ts'
 import {
   MaxBatchSize,
   ModelBatching,
@@ -49,6 +49,9 @@ const ModelSpecFields = z.strictObject({
     ),
   batching: ModelBatching.optional(),
   warmup: WarmupSamples.optional(),
+  runsWith: objectName(
+    'Name (metadata.name) of another Model of the namespace, in whose pods this one runs. Its resources add to those of the other, whose devices, scaling, image and podTemplate count for both.',
+  ).optional(),
   resources: ModelResources.optional().describe(
     'Resources of the container that serves, as in a pod, by names of the form [PREFIX/]NAME. Devices stand in `accelerator` alone.',
   ),
@@ -92,6 +95,23 @@ const WithoutDevices = told<typeof ModelSpecFields>(ModelSpecFields, {
   },
 })
 
+/** Fields about pods, which a Model in the pods of another one does not have. */
+const OF_OWN_PODS = [
+  'accelerator',
+  'rollout',
+  'disruptionBudget',
+  'podTemplate',
+  'suspend',
+] as const
+const celOneOf = OF_OWN_PODS.map((field) => `has(self.${field})`).join(' || ')
+const celNamed = OF_OWN_PODS.map((field) => `has(self.${field}) ? '${field}'`).join(' : ')
+
+/** The API server fills in a default of `scaling`. */
+const OWN_SCALING = ['provider', 'minReplicas', 'maxReplicas', 'target', 'metrics', 'behavior']
+  .map((field) => `has(self.scaling.${field})`)
+  .concat(`(has(self.scaling.replicas) && self.scaling.replicas != ${DEFAULT_REPLICAS})`)
+  .join(' || ')
+
 const sharesInterpreters = ({ sharesInterpreters: shares }: EngineDescriptor) => shares === true
 const SHARING = ENGINES.filter(sharesInterpreters).map(({ format }) => format)
 const IS_SHARING = SHARING.map((format) => `self.modelFormat.name == '${format}'`).join(' || ')
@@ -102,6 +122,17 @@ const waitsForOthers =
 /** The fields that users write about a model; the schema of the CRD is made from them. */
 export const ModelSpec = cel(
   WithoutDevices,
+  {
+    rule: `!has(self.runsWith) || !(${celOneOf})`,
+    message: `got one of ${listWords(OF_OWN_PODS, 'and')}, which are of the Model in whose pods it runs`,
+    messageExpression: `'got it beside ' + (${celNamed} : '') + ', which is of the Model in whose pods it runs: want one of them'`,
+    field: 'runsWith',
+  },
+  {
+    rule: `!has(self.runsWith) || !has(self.scaling) || !(${OWN_SCALING})`,
+    message: 'got it beside scaling, which is of the Model in whose pods it runs: want one of them',
+    field: 'runsWith',
+  },
   {
     rule: `!has(self.instances) || !has(self.instances.sharedInterpreter) || !self.instances.sharedInterpreter || ${IS_SHARING}`,
     message: `got true for another format than ${listWords(SHARING, 'or')}, want it for ${modelsOf(sharesInterpreters)} alone`,

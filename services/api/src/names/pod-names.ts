@@ -30,12 +30,40 @@ export const MODEL_LABEL = 'tutti.dev/model'
  */
 export const ACCEPTED_LABEL = 'tutti.dev/accepted'
 
+/** Prefix of the labels of a pod that name the Models which it serves, the host's own included. Services select by them. */
+export const SERVES_PREFIX = 'model.tutti.dev/'
+
+/** Returns the label of each pod that serves a Model, in its own pods or those of another one. @param model - metadata.name */
+export function servesLabel(model: string): string {
+  return `${SERVES_PREFIX}${model}`
+}
+
+/** Lists the Models that a pod, or the pods of a Deployment, serve, by metadata.name. */
+export function modelsServedBy(labels: Readonly<Record<string, string>> = {}): readonly string[] {
+  const own = labels[MODEL_LABEL]
+  const served = Object.keys(labels)
+    .filter((key) => key.startsWith(SERVES_PREFIX))
+    .map((key) => key.slice(SERVES_PREFIX.length))
+  return [...new Set([...(own === undefined ? [] : [own]), ...served])]
+}
+
 /** Name of the init container that fetches the model's directory, or checks a directory that is mounted. */
 export const FETCH = 'fetch'
 /** Name of the init container that checks a model's directory if another image has brought it. */
 export const VERIFY = 'verify'
-/** Reasons of failures, by the name of the init container that failed. */
-export const FETCH_REASONS: Readonly<Record<string, string>> = {
-  [FETCH]: 'FetchFailed',
-  [VERIFY]: 'FetchFailed',
+
+/** True for an init container that fetches or checks the files of a Model. Those of guests have the guest's name at the end. */
+export function isFetchContainer(name: string): boolean {
+  return name === FETCH || name.startsWith(`${FETCH}-`)
+}
+
+/** True for an init container that checks the files which another image has brought; see isFetchContainer. */
+export function isVerifyContainer(name: string): boolean {
+  return name === VERIFY || name.startsWith(`${VERIFY}-`)
+}
+
+/** Returns the reason of a failure of this container, if it brings or checks files; else undefined. */
+export function fetchReasonOf(container: string): string | undefined {
+  const bringsFiles = isFetchContainer(container) || isVerifyContainer(container)
+  return bringsFiles ? 'FetchFailed' : undefined
 }

@@ -14,6 +14,7 @@ export const IGNORED_MODEL_FIELDS = [
   'disruptionBudget',
   'podTemplate',
   'timeouts',
+  'runsWith',
   'suspend',
   'paused',
 ] as const satisfies readonly (keyof ModelManifest['spec'])[]

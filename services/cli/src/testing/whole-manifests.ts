@@ -117,6 +117,7 @@ export const WHOLE: readonly Manifest[] = [
       ],
     },
   }),
+  modelManifest('guest', { runsWith: 'labelled', resources: { requests: { cpu: '250m' } } }),
   modelManifest('left', { versionPolicy: { all: {} }, scaling: { provider: 'None', replicas: 3 } }),
   ensembleManifest('whole', {
     modelName: 'E_1',

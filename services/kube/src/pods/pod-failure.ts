@@ -4,8 +4,8 @@ import type { FailingPod, Failure, PodContainer } from './failing-pod.ts'
 import { causeInLog } from './log-tail.ts'
 import { claimFailure, probeFailure, warningOf } from './pod-events.ts'
 
-/** Reasons to report for failed containers in place of Kubernetes' own, by the containers' names. */
-export type ContainerReasons = Readonly<Record<string, string>>
+/** Returns the reason to report for a failed container of this name in place of Kubernetes' own; undefined for Kubernetes' own. */
+export type ContainerReasons = (container: string) => string | undefined
 
 /** Reasons for which a container waits while nothing is wrong. With any other reason something is in its way. */
 const COMING: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
@@ -19,7 +19,7 @@ const RESTING = 'CrashLoopBackOff'
  */
 export function failureOfPod(
   pod: FailingPod,
-  reasons: ContainerReasons = {},
+  reasons: ContainerReasons = () => undefined,
   events: readonly Event[] = [],
 ): Failure | undefined {
   const ofStatus = (status: PodContainer) => ofContainer(pod, status, { reasons, events })
@@ -125,7 +125,7 @@ function ofEnd(
   const { exitCode } = ended
   const ofProbe = isKilled(ended) ? probeFailure(pod, ended, { events, name }) : undefined
   if (ofProbe !== undefined) return { ...ofProbe, exitCode }
-  const ownReason = reasons[name] ?? (state?.waiting?.reason === RESTING ? RESTING : undefined)
+  const ownReason = reasons(name) ?? (state?.waiting?.reason === RESTING ? RESTING : undefined)
   return {
     reason: reasonOf(ended.reason, ownReason),
     // The text of the back-off counts up; what the process said does not.

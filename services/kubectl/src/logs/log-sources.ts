@@ -1,6 +1,6 @@
-import { FETCH, isOfBuiltins, isOfRouter, VERIFY } from '@tutti/api'
+import { isFetchContainer, isOfBuiltins, isOfRouter, isVerifyContainer } from '@tutti/api'
 import type { ContainerStatus, Pod, Stored } from '@tutti/kube'
-import { modelServedBy } from '../status/read-state.ts'
+import { modelsOfPods } from '../status/read-state.ts'
 import type { Target } from '../targets.ts'
 
 /** One run of a container, from its start to its end, whose lines are read. */
@@ -14,8 +14,9 @@ export interface LogSource {
   readonly isOver: boolean
 }
 
-/** Containers of ours. What others add to pods logs in ways of its own. */
-const OURS: ReadonlySet<string> = new Set([FETCH, VERIFY, 'main'])
+/** True for containers of ours. What others add to pods logs in ways of its own. */
+const isOurs = (name: string): boolean =>
+  name === 'main' || isFetchContainer(name) || isVerifyContainer(name)
 
 /**
  * Lists the containers of a target that have lines. Pure.
@@ -31,7 +32,7 @@ export function sourcesOf(
   const names = new Set(models.map(({ metadata }) => metadata.name))
   const isWanted = (pod: Stored<Pod>): boolean => {
     if (isOfRouter(pod)) return isRouter || o.withRouters
-    return isOfBuiltins(pod) ? hasBuiltins : names.has(modelServedBy(pod) ?? '')
+    return isOfBuiltins(pod) ? hasBuiltins : modelsOfPods(pod).some((name) => names.has(name))
   }
   return pods.filter(isWanted).flatMap((pod) => lives(pod, o.isPrevious))
 }
@@ -39,7 +40,7 @@ export function sourcesOf(
 function lives({ metadata, status }: Stored<Pod>, isPrevious: boolean): readonly LogSource[] {
   const { initContainerStatuses = [], containerStatuses = [] } = status ?? {}
   return [...initContainerStatuses, ...containerStatuses]
-    .filter((one) => OURS.has(one.name) && hasLines(one, isPrevious))
+    .filter((one) => isOurs(one.name) && hasLines(one, isPrevious))
     .map(({ name, containerID, restartCount, state }) => ({
       namespace: metadata.namespace ?? '',
       pod: metadata.name,

@@ -21,7 +21,7 @@ await t.test('kubectl tutti restart says how each Deployment ended, as JSON', as
     const { code, out, err } = await runKubectlCommand(['restart', ...argv, kubeconfig])
     return { code, err, result: JSON.parse(out) }
   }
-  const slow = { deployment: 'slow-step', model: 'slow' }
+  const slow = { deployment: 'slow-step', models: ['slow'] }
   t.same(await restart('ens', '-o', 'json'), {
     code: 0,
     err: '',
@@ -39,14 +39,14 @@ await t.test('kubectl tutti restart says how each Deployment ended, as JSON', as
     err: '',
     result: {
       restarted: [
-        { deployment: 'tutti-router', model: null, state: 'late', message: /^0 of 1 new pod/ },
+        { deployment: 'tutti-router', models: [], state: 'late', message: /^0 of 1 new pod/ },
       ],
     },
   })
   t.match(await restart('alone', '-o', 'json'), {
     code: 1,
     err: '',
-    result: { restarted: [{ model: 'alone', state: 'failed', message: /^no progress within/ }] },
+    result: { restarted: [{ models: ['alone'], state: 'failed', message: /^no progress within/ }] },
   })
 })
 

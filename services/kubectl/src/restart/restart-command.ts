@@ -11,7 +11,7 @@ import { ServeError } from '@tutti/errors'
 import { DEPLOYMENT, type Deployment, KubeError, keyOf, type Stored } from '@tutti/kube'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
-import { modelServedBy, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
+import { modelsOfPods, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
 import { findTarget, type Target } from '../targets.ts'
 import {
   type Ended,
@@ -101,7 +101,7 @@ async function restart(
   const refused: Ended[] = []
   for (const { title, deployment } of deployments) {
     const { name, uid } = deployment.metadata
-    const one = { uid, title, deployment: name, model: modelServedBy(deployment) }
+    const one = { uid, title, deployment: name, models: modelsOfPods(deployment) }
     all.push(one)
     const answer = await client
       .mergePatch(DEPLOYMENT, keyOf(deployment), { fieldManager: FIELD_MANAGER, patch })
@@ -147,9 +147,12 @@ async function deploymentsOf(
       const patch = `--type merge --patch '{"spec":{"paused":false}}'`
       throw paused(`model/${name}`, `kubectl --namespace ${namespace} patch model/${name} ${patch}`)
     }
-    return choose(`Model ${name}`, (one) => modelServedBy(one) === name)
+    return choose(`Model ${name}`, (one) => modelsOfPods(one).includes(name))
   })
-  return [...models, ...(target.hasBuiltins ? [choose('built-ins', isOfBuiltins)] : [])]
+  const chosen = [...models, ...(target.hasBuiltins ? [choose('built-ins', isOfBuiltins)] : [])]
+  // Models whose pods are the same are restarted once.
+  const uids = chosen.map(({ deployment }) => deployment.metadata.uid)
+  return chosen.filter(({ deployment }, i) => uids.indexOf(deployment.metadata.uid) === i)
 }
 
 function paused(what: string, command: string): ServeError {

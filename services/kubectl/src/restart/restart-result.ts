@@ -5,10 +5,9 @@ import type { Ended, Restarted } from './follow-rollouts.ts'
 
 const RestartedDeployment = z.object({
   deployment: z.string(),
-  model: z
-    .string()
-    .nullable()
-    .meta({ description: 'The Model, by its name in the cluster; null for the router.' }),
+  models: readonlyListOf(z.string()).meta({
+    description: 'The Models in its pods, by their names in the cluster; empty for the router.',
+  }),
   state: z.enum(['started', 'done', 'failed', 'late']).meta({
     description:
       'started: nothing waited for its new pods. failed: it was refused, Kubernetes has given it up, its Deployment was deleted, or the API server did not say how it goes on. late: it goes on, and the time of --timeout is over.',
@@ -32,8 +31,8 @@ type RestartResult = z.infer<typeof RestartResult>
 /** A restarted Deployment, with its name and its Model. */
 export interface RestartedPods extends Restarted {
   readonly deployment: string
-  /** Name of the Model in the cluster; undefined for the router. */
-  readonly model: string | undefined
+  /** Names of the Models in its pods, in the cluster; empty for the router. */
+  readonly models: readonly string[]
 }
 
 /**
@@ -47,9 +46,9 @@ export function renderRestart(
   ended: readonly Ended[],
 ): string {
   const result: RestartResult = {
-    restarted: restarted.map(({ uid, deployment, model = null }) => {
+    restarted: restarted.map(({ uid, deployment, models }) => {
       const { state = 'started', message = '' } = ended.find((one) => one.uid === uid) ?? {}
-      return { deployment, model, state, message }
+      return { deployment, models: [...models], state, message }
     }),
     missing: [...missing],
   }

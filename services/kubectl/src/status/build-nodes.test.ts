@@ -165,7 +165,12 @@ await t.test('a pod that waits says for what', (t) => {
     [
       pod('m', {
         conditions: [
-          { type: 'tutti.dev/accepted', status: 'False', reason: 'NotRouted', message: 'not yet' },
+          {
+            type: 'accepted.tutti.dev/m',
+            status: 'False',
+            reason: 'NotRouted',
+            message: 'not yet',
+          },
         ],
       }),
       [],

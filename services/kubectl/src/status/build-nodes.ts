@@ -12,7 +12,7 @@ import { modelOfStep, modelsOfStep } from '@tutti/graph'
 import type { Pod, Stored } from '@tutti/kube'
 import { type EnsembleObject, type ModelObject, type StepReference } from '../resources.ts'
 import { isLeaving, toPodNode } from './pod-node.ts'
-import { modelServedBy, type NamespaceState } from './read-state.ts'
+import { modelsOfPods, type NamespaceState } from './read-state.ts'
 import { type Cause, isBroken, type StatusNode } from './tree.ts'
 
 /**
@@ -55,7 +55,7 @@ class NodeBuilder {
   model(model: Stored<ModelObject>): StatusNode {
     const { name } = model.metadata
     const { readyReplicas, desiredReplicas } = model.status ?? {}
-    const pods = this.#pods((pod) => modelServedBy(pod) === name, model.status?.start)
+    const pods = this.#pods((pod) => modelsOfPods(pod).includes(name), model.status?.start)
     return {
       kind: 'Model',
       name,

@@ -1,4 +1,4 @@
-import { FETCH_REASONS } from '@tutti/api'
+import { fetchReasonOf } from '@tutti/api'
 import { type Event, failureOfPod, type Pod, type PodStatus, type Stored } from '@tutti/kube'
 import { isPodReady } from './read-state.ts'
 import type { Cause, StatusNode } from './tree.ts'
@@ -29,7 +29,7 @@ function detailOf({ status }: Pod): Pick<StatusNode, 'detail'> {
 }
 
 function causeOf(pod: Stored<Pod>, events: readonly Event[], wait: string | undefined): Cause {
-  const failure = failureOfPod(pod, FETCH_REASONS, events)
+  const failure = failureOfPod(pod, fetchReasonOf, events)
   if (failure !== undefined) {
     const { reason, message, container, exitCode } = failure
     const named = `container "${container}"`

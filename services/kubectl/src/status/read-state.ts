@@ -1,4 +1,4 @@
-import { COMPONENT, MODEL_LABEL } from '@tutti/api'
+import { COMPONENT, modelsServedBy } from '@tutti/api'
 import { EVENT, type Event, POD, type Pod, type Stored } from '@tutti/kube'
 import type { Listed, Reader } from '../cluster.ts'
 import {
@@ -88,7 +88,7 @@ export function isPodReady({ status }: Pod): boolean {
   )
 }
 
-/** Reads the name of the Model that a step's pod or Deployment serves; undefined for other objects. */
-export function modelServedBy({ metadata }: Pick<Pod, 'metadata'>): string | undefined {
-  return metadata.labels?.[COMPONENT] === 'step' ? metadata.labels[MODEL_LABEL] : undefined
+/** Lists the names of the Models that a step's pod, or the pods of its Deployment, serve; none for other objects. */
+export function modelsOfPods({ metadata }: Pick<Pod, 'metadata'>): readonly string[] {
+  return metadata.labels?.[COMPONENT] === 'step' ? modelsServedBy(metadata.labels) : []
 }
