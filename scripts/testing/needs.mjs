@@ -9,6 +9,7 @@ import { findKubeScore } from '../setup/kube-score.mjs'
 import { findNamespaces } from '../setup/namespaces.mjs'
 import { ensureNatsServer } from '../setup/nats-server.mjs'
 import { findOcr } from '../setup/ocr.mjs'
+import { findOpenvino } from '../setup/openvino.mjs'
 import { findPerfAnalyzer } from '../setup/perf-analyzer.mjs'
 import { findPrometheus } from '../setup/prometheus.mjs'
 import { ensurePython } from '../setup/python.mjs'
@@ -91,6 +92,11 @@ export const NEEDS = {
   triton: {
     names: ['TUTTI_TRITON'],
     provide: (root) => findTriton(join(root, 'scripts', 'triton-requirements.txt')),
+  },
+  /** ONNX Runtime's libraries with OpenVINO. */
+  openvino: {
+    names: ['TUTTI_OPENVINO'],
+    provide: (root) => findOpenvino(join(root, 'scripts', 'openvino-requirements.txt')),
   },
   /** Servers that speak as Google Cloud Storage and Azure Blob Storage do. */
   buckets: {

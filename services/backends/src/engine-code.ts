@@ -9,6 +9,8 @@ export interface EngineSettings {
   readonly settings: Readonly<Record<string, number>>
   /** Interpreter of an engine in Python processes: a name on PATH, a path, or a function that finds one when a model needs it. */
   readonly interpreter?: string | (() => Promise<string>)
+  /** Path of the engine's native library, or of its folder. Default: that of its package. */
+  readonly library?: string
   /** Folder in which unpacked environments of models are kept. */
   readonly environmentCache?: string
 }

@@ -89,6 +89,7 @@ await t.test('backend settings with a wrong value are refused', async (t) => {
     ['python,shm-max-byte-size=1', /'1', want a whole number from 1048576 to 1099511627776/],
     ['python,interpreter=', /want a program on PATH or a path/],
     ['onnxruntime,default-max-batch-size=-1', /'-1', want a whole number/],
+    ['onnxruntime,library=libonnxruntime.so', /want the absolute path of a library/],
     ['onnxruntime,max-strings=0', /'0', want a whole number from 1 to/],
   ]
   for (const [text, wanted] of cases) {

@@ -13,6 +13,7 @@ export const onnxruntime = {
     'default-max-batch-size': { field: 'defaultMaxBatchSize', least: 0, most: MOST_ITEMS },
     'max-strings': { field: 'maxStrings', least: 1, most: MOST_ITEMS },
   },
+  takesLibrary: true,
   image: 'step',
   memory: '256Mi',
   errorPrefix: 'onnx runtime error ',

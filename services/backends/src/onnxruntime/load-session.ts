@@ -1,10 +1,11 @@
 import { ServeError } from '@tutti/errors'
 import type { Placement } from '../placement.ts'
+import { type Accelerators, requireProvider } from './accelerators.ts'
 import { OrtInstance } from './onnx-model.ts'
 import { type Address, type OrtLibrary, readStatus } from './ort-library.ts'
 import { OrtSession } from './ort-session.ts'
 import { InstanceThread, type RunThreads, type ThreadCall } from './run-threads.ts'
-import type { OrtSessionOptions } from './session-contract.ts'
+import type { ExecutionProvider, OrtSessionOptions } from './session-contract.ts'
 import { toExecutionProviders } from './session-options.ts'
 import type { SessionParts } from './session-parts.ts'
 import { CREATE_SESSION, CREATE_SESSION_OF_BYTES, RELEASE_SESSION } from './thread-mailbox.ts'
@@ -21,6 +22,7 @@ export interface ModelLoading extends Omit<SessionParts, 'session' | 'hasArena'>
   readonly file: string | Uint8Array
   /** Session options without the execution provider, which belongs to the instance. */
   readonly options: Omit<OrtSessionOptions, 'executionProviders'>
+  readonly accelerators: Accelerators
 }
 
 /**
@@ -66,11 +68,14 @@ async function createSession(o: ModelLoading, placement: Placement): Promise<Ort
   const where = isOnGpu
     ? `on CUDA device ${placement.deviceId}, by a provider that needs CUDA and cuDNN 9: `
     : ''
+  const executionProviders = toExecutionProviders(placement, o.accelerators)
+  const accelerators = executionProviders.filter(({ options }) => options !== undefined)
+  for (const one of accelerators) requireProvider(o.model, one, o.library)
   try {
-    const executionProviders = toExecutionProviders(placement)
     const session = await createNative(o, { ...o.options, executionProviders })
     const hasArena = o.options.enableCpuMemArena
-    return new OrtSession({ ...o, session, hasArena, mayRunHere: o.mayRunHere && !isOnGpu })
+    const mayRunHere = o.mayRunHere && !isOnGpu && accelerators.length === 0
+    return new OrtSession({ ...o, session, hasArena, mayRunHere })
   } catch (error) {
     throw ServeError.from(error).withPrefix(`failed to load model '${o.model}': ${where}`)
   }
@@ -135,13 +140,27 @@ function createOptions(library: OrtLibrary, o: OrtSessionOptions): Address {
     for (const [key, value] of Object.entries(o.extra)) {
       check(library, api.addConfigEntry(options, key, value))
     }
-    for (const { name, deviceId = 0 } of o.executionProviders) {
-      if (name === 'cuda') appendCuda(library, options, deviceId)
-    }
+    for (const provider of o.executionProviders) appendProvider(library, options, provider)
     return options
   } catch (error) {
     api.releaseSessionOptions(options)
     throw error
+  }
+}
+
+function appendProvider(library: OrtLibrary, options: Address, provider: ExecutionProvider): void {
+  const { name, deviceId = 0 } = provider
+  if (name === 'cuda') appendCuda(library, options, deviceId)
+  if (provider.options === undefined) return
+  try {
+    if (name === 'tensorrt') appendTensorrt(library, options, { ...provider, deviceId })
+    else appendOpenvino(library, options, provider.options)
+  } catch (error) {
+    // The runtime's error names the file that cannot be loaded.
+    const values = Object.entries(provider.options).map(([key, value]) => `${key}=${value}`)
+    const suffix = values.length === 0 ? '' : ` (${values.join(', ')})`
+    const prefix = `by accelerator "${name}" of ONNX Runtime ${library.version}${suffix}: `
+    throw ServeError.from(error).withPrefix(prefix)
   }
 }
 
@@ -157,4 +176,35 @@ function appendCuda(library: OrtLibrary, options: Address, deviceId: number): vo
   } finally {
     api.releaseCudaOptions(cuda)
   }
+}
+
+function appendTensorrt(
+  library: OrtLibrary,
+  session: Address,
+  { deviceId, options = {} }: ExecutionProvider,
+): void {
+  const { api } = library
+  const out = new BigUint64Array(1)
+  check(library, api.createTensorrtOptions(out))
+  const tensorrt = out[0] ?? 0n
+  try {
+    const all = Object.entries({ device_id: String(deviceId), ...options })
+    check(library, api.updateTensorrtOptions(tensorrt, ...toLists(all)))
+    check(library, api.appendTensorrt(session, tensorrt))
+  } finally {
+    api.releaseTensorrtOptions(tensorrt)
+  }
+}
+
+function appendOpenvino(
+  library: OrtLibrary,
+  session: Address,
+  options: Readonly<Record<string, string>>,
+): void {
+  const lists = toLists(Object.entries(options))
+  check(library, library.api.appendProvider(session, 'OpenVINO', ...lists))
+}
+
+function toLists(entries: readonly (readonly [string, string])[]): [string[], string[], number] {
+  return [entries.map(([name]) => name), entries.map(([, value]) => value), entries.length]
 }

@@ -232,7 +232,7 @@ await t.test('what cannot be loaded is refused with its reason', async (t) => {
         },
       },
       reason: 'UNSUPPORTED',
-      text: /accelerator "openvino" is not offered/,
+      text: /execution_accelerators: accelerator "openvino" needs libonnxruntime_providers_openvino\.\w+, which ONNX Runtime 1\.\d+\.\d+ in \/.* lacks; want the folder of one that has it \(--backend-config=onnxruntime,library=FOLDER\)$/,
     },
     {
       change: { model_operations: { op_library_filename: ['x.so'] } },

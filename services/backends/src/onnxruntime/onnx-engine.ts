@@ -13,6 +13,7 @@ import { type Placement, placeInstances } from '../placement.ts'
 import { BufferPool } from './buffer-pool.ts'
 import { checkConfig } from './config-check.ts'
 import { cudaProviderProblem } from './cuda-provider.ts'
+import { findOrtLibrary } from './find-ort-library.ts'
 import { startOrtInstances } from './load-session.ts'
 import { toContext } from './onnx-context.ts'
 import { OnnxModel } from './onnx-model.ts'
@@ -28,6 +29,8 @@ export interface OnnxEngineOptions {
    * so.
    */
   readonly hostPolicies?: HostPolicies
+  /** Path of ONNX Runtime's library, or of its folder. Default: that of the npm package. */
+  readonly library?: string | undefined
   /** Most elements of a BYTES input; default MAX_STRINGS. The serving thread makes a string of each element for the runtime. */
   readonly maxStrings?: number | undefined
 }
@@ -53,9 +56,13 @@ async function resolveOnnxFile(path: string): Promise<string> {
   return file
 }
 
-function refuseWithoutCuda(config: ModelConfig, placements: readonly Placement[]): void {
+function refuseWithoutCuda(
+  config: ModelConfig,
+  placements: readonly Placement[],
+  library: string | undefined,
+): void {
   const gpu = placements.find((placement) => placement.kind === 'GPU')
-  const problem = cudaProviderProblem()
+  const problem = cudaProviderProblem(library)
   if (gpu === undefined || problem === undefined) return
   throw noGpusAvailable({ model: config.name, group: gpu.group, found: problem })
 }
@@ -67,6 +74,7 @@ interface Runtime {
 
 type LoadOptions = Required<Pick<OnnxEngineOptions, 'log' | 'hostPolicies'>> & {
   readonly maxStrings: number
+  readonly library?: string | undefined
   readonly pool: BufferPool
   /** Loaded when it is first asked for. */
   readonly runtime: () => Runtime
@@ -99,9 +107,9 @@ async function load(
   const inputs = all.inputs.filter(({ name, optional }) => !optional || declared.has(name))
   const ports = { inputs, outputs: all.outputs }
   const placements = placeInstances(config, count)
-  refuseWithoutCuda(config, placements)
+  refuseWithoutCuda(config, placements, o.library)
   const usesGpu = placements.some(({ kind }) => kind === 'GPU')
-  const { session, ineffective: ignored } = compileSessionOptions(config, usesGpu)
+  const { session, accelerators, ineffective: ignored } = compileSessionOptions(config, usesGpu)
   const ineffective = [...ignored]
   const isPinned = placements.some((one) => o.hostPolicies.has(policyName(one)))
   if (isPinned) ineffective.push('instance_group.host_policy')
@@ -118,6 +126,7 @@ async function load(
     inputs: inputs.map((port) => ({ ...port, name: `${inputPrefix}${port.name}` })),
     outputs: all.outputs,
     options: session,
+    accelerators,
     mayRunHere: await hasBoundedRuns(file),
     pool: o.pool,
     ...o.runtime(),
@@ -146,7 +155,7 @@ export function createOnnxEngine(o: OnnxEngineOptions = {}): OnnxEngine {
   let made: Runtime | undefined
   const runtime = (): Runtime => {
     if (made !== undefined) return made
-    const library = loadOrtLibrary()
+    const library = loadOrtLibrary(findOrtLibrary(o.library))
     made = { library, threads: new RunThreads(library.threadFunctions) }
     return made
   }
@@ -155,7 +164,7 @@ export function createOnnxEngine(o: OnnxEngineOptions = {}): OnnxEngine {
   const options = { log: silentLogger, hostPolicies: new Map(), ...o, maxStrings, pool, runtime }
   return {
     backend: 'onnxruntime',
-    cuda: { problem: cudaProviderProblem, modelChooses: false },
+    cuda: { problem: () => cudaProviderProblem(o.library), modelChooses: false },
     inspect: async (modelFile) => {
       const signature = toSignature(toPorts(await inspectOnnx(await resolveOnnxFile(modelFile))))
       return { ...signature, batchable: isBatchable(signature) }

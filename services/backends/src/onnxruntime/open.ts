@@ -1,11 +1,12 @@
 import { ServeError } from '@tutti/errors'
 import type { EngineCheck, EngineOpenOptions } from '../engine-code.ts'
+import { ortFolder } from './find-ort-library.ts'
 import { createOnnxEngine } from './onnx-engine.ts'
-import { loadOrtLibrary, ortFolder } from './ort-library.ts'
+import { loadOrtLibrary } from './ort-library.ts'
 
 /** Opens the engine, as `open` of EngineCode. */
-export function open({ settings, ...common }: EngineOpenOptions) {
-  return createOnnxEngine({ ...common, maxStrings: settings['maxStrings'] })
+export function open({ settings, library, ...common }: EngineOpenOptions) {
+  return createOnnxEngine({ ...common, library, maxStrings: settings['maxStrings'] })
 }
 
 /** Checks the engine, as `check` of EngineCode. */

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import { ServeError } from '@tutti/errors'
 import type koffiModule from 'koffi'
 import { repairDivisions } from './division-trap.ts'
+import { findOrtLibrary } from './find-ort-library.ts'
 import { THREAD_CALLS } from './thread-mailbox.ts'
 
 /*
@@ -55,6 +55,23 @@ export interface OrtApi {
     count: number,
   ) => Status
   readonly appendCuda: (sessionOptions: Address, options: Address) => Status
+  readonly createTensorrtOptions: (options: Out) => Status
+  readonly updateTensorrtOptions: (
+    options: Address,
+    keys: string[],
+    values: string[],
+    count: number,
+  ) => Status
+  readonly appendTensorrt: (sessionOptions: Address, options: Address) => Status
+  readonly releaseTensorrtOptions: (options: Address) => void
+  /** Appends a provider that the runtime knows by its name. */
+  readonly appendProvider: (
+    sessionOptions: Address,
+    name: string,
+    keys: string[],
+    values: string[],
+    count: number,
+  ) => Status
   readonly createRunOptions: (options: Out) => Status
   readonly setTerminate: (runOptions: Address) => Status
   readonly unsetTerminate: (runOptions: Address) => Status
@@ -106,6 +123,9 @@ export interface OrtApi {
 
 /** ONNX Runtime's library, loaded. */
 export interface OrtLibrary {
+  readonly path: string
+  /** Version of the runtime, e.g. 1.30.0. */
+  readonly version: string
   readonly api: OrtApi
   /** The OrtEnv of this process. */
   readonly env: Address
@@ -157,10 +177,15 @@ const FUNCTIONS: Readonly<Record<string, readonly [number, string, ...string[]]>
   releaseSessionOptions: [100, 'void', A],
   addConfigEntry: [130, A, A, TEXT, TEXT],
   addRunConfigEntry: [165, A, A, TEXT, TEXT],
+  appendTensorrt: [170, A, A, A],
+  createTensorrtOptions: [171, A, OUT],
+  updateTensorrtOptions: [172, A, A, 'const char **', 'const char **', SIZE],
+  releaseTensorrtOptions: [174, 'void', A],
   appendCuda: [204, A, A, A],
   createCudaOptions: [205, A, OUT],
   updateCudaOptions: [206, A, A, 'const char **', 'const char **', SIZE],
   releaseCudaOptions: [208, 'void', A],
+  appendProvider: [216, A, A, TEXT, 'const char **', 'const char **', SIZE],
   resizeStringElement: [252, A, A, SIZE, SIZE, OUT],
   getTypeAndShape: [414, A, A, OUT, OUT, OUT],
 }
@@ -171,34 +196,19 @@ const TABLE_SIZE = 415
 const LOG_FATAL = 4
 const ARENA_ALLOCATOR = 1
 const DEFAULT_MEMORY = 0
-const LIBRARIES: Readonly<Record<string, string>> = {
-  darwin: 'libonnxruntime.1.dylib',
-  linux: 'libonnxruntime.so.1',
-  win32: 'onnxruntime.dll',
-}
-
-/** Finds the folder of ONNX Runtime's libraries, in the npm package onnxruntime-node. */
-export function ortFolder(): string {
-  const entry = createRequire(import.meta.url).resolve('onnxruntime-node')
-  return join(dirname(entry), '../bin/napi-v6', process.platform, process.arch)
-}
 
 const loaded = new Map<string, OrtLibrary>()
 
 /**
  * Loads ONNX Runtime's library, once for each path in the life of this thread.
  *
- * @param path - of another library, for tests.
+ * @param path - path of another library than the package's.
  * @throws ServeError MODEL_LOAD_FAILED that says what does not load.
  */
-export function loadOrtLibrary(path = ortPath()): OrtLibrary {
+export function loadOrtLibrary(path = findOrtLibrary()): OrtLibrary {
   const library = loaded.get(path) ?? bindLibrary(loadKoffi(), path)
   loaded.set(path, library)
   return library
-}
-
-function ortPath(): string {
-  return join(ortFolder(), LIBRARIES[process.platform] ?? 'libonnxruntime.so.1')
 }
 
 /** Reads code and text of an OrtStatus that is not 0, and releases the status. */
@@ -229,7 +239,7 @@ function bindLibrary(koffi: typeof koffiModule, path: string): OrtLibrary {
   // Or the runtime stores a device id in the user's home, writes to /tmp, and reports its use to Microsoft.
   // oxlint-disable-next-line node/no-process-env -- its library reads it there
   process.env['ORT_DISABLE_TELEMETRY'] ??= '1'
-  const table = openTable(koffi, path)
+  const { table, version } = openTable(koffi, path)
   repairDivisions(koffi, path)
   const entries = Object.entries(FUNCTIONS).map(([name, [place, result, ...parameters]]) => {
     return [name, koffi.decode(table[place], koffi.proto(result, parameters))]
@@ -246,6 +256,8 @@ function bindLibrary(koffi: typeof koffiModule, path: string): OrtLibrary {
     return out[0] ?? 0n
   }
   return {
+    path,
+    version,
     api,
     // Fatal only: what fails comes back as a status, and the runtime's own lines are not JSON.
     env: made(api.createEnv(LOG_FATAL, 'tutti', out)),
@@ -257,16 +269,28 @@ function bindLibrary(koffi: typeof koffiModule, path: string): OrtLibrary {
   }
 }
 
-function openTable(koffi: typeof koffiModule, path: string): readonly bigint[] {
+interface ApiTable {
+  readonly table: readonly bigint[]
+  /** Version of the runtime. */
+  readonly version: string
+}
+
+function openTable(koffi: typeof koffiModule, path: string): ApiTable {
   try {
     const library = koffi.load(path)
     HELD.push(library)
     const base: unknown = library.func('void* OrtGetApiBase()')()
-    const getApi: unknown = koffi.decode(base, 'void*')
+    const [getApi, getVersion]: readonly unknown[] = koffi.decode(base, koffi.array('void*', 2))
+    const version: string = koffi.call(getVersion, koffi.proto('str', []))
     const api: unknown = koffi.call(getApi, koffi.proto('void*', ['uint32_t']), API_VERSION)
-    if (api === null) throw new Error(`it has no version ${API_VERSION} of the C API`)
-    return koffi.decode(api, koffi.array('void*', TABLE_SIZE))
+    if (api === null) throw new Error(tooOld(version))
+    return { table: koffi.decode(api, koffi.array('void*', TABLE_SIZE)), version }
   } catch (error) {
     throw cannotLoad(path, error)
   }
+}
+
+/** Writes that a runtime is too old. Versions of the C API are the second parts of the runtime's. */
+export function tooOld(version: string): string {
+  return `it is ONNX Runtime ${version}, which has no version ${API_VERSION} of the C API, want 1.${API_VERSION}.0 or newer`
 }

@@ -39,9 +39,19 @@ export interface RunReply {
   readonly outputNs: number
 }
 
+/** Execution provider of a session. */
+export interface ExecutionProvider {
+  /** `cpu`, `cuda`, or the name of an accelerator. */
+  readonly name: string
+  readonly deviceId?: number
+  /** Options of an accelerator, by the runtime's names. */
+  readonly options?: Readonly<Record<string, string>>
+}
+
 /** Options of a session. */
 export interface OrtSessionOptions {
-  readonly executionProviders: readonly { readonly name: string; readonly deviceId?: number }[]
+  /** Providers, of which the runtime asks the first ones first. */
+  readonly executionProviders: readonly ExecutionProvider[]
   readonly graphOptimizationLevel: 'disabled' | 'basic' | 'extended' | 'all'
   readonly intraOpNumThreads: number
   readonly interOpNumThreads: number

@@ -85,9 +85,9 @@ await t.test('accelerators of GPUs are for instances on one', async (t) => {
   const config = modelConfig([], [], { ...(optimization && { optimization }) })
   const field = 'optimization.execution_accelerators.gpu_execution_accelerator'
   t.same(compileSessionOptions(config, false).ineffective, [`${field}: no instance is on a GPU`])
-  t.throws(() => compileSessionOptions(config, true), {
-    reason: 'UNSUPPORTED',
-    message: /tensorrt/,
+  t.same(compileSessionOptions(config, true).accelerators, {
+    cpu: [],
+    gpu: [{ name: 'tensorrt', options: {} }],
   })
 })
 
@@ -125,6 +125,24 @@ await t.test('every field that does nothing here is reported if it is set', asyn
 
 await t.test('an instance on a GPU leaves to the CPU what CUDA lacks', async (t) => {
   const placement = { group: 'g', name: 'g_0', kind: 'GPU', deviceId: 3, policy: '' } as const
-  t.same(toExecutionProviders(placement), [{ name: 'cuda', deviceId: 3 }, { name: 'cpu' }])
-  t.same(toExecutionProviders({ ...placement, kind: 'CPU' }), [{ name: 'cpu' }])
+  const none = { cpu: [], gpu: [] }
+  t.same(toExecutionProviders(placement, none), [{ name: 'cuda', deviceId: 3 }, { name: 'cpu' }])
+  const onCpu = { ...placement, kind: 'CPU' } as const
+  t.same(toExecutionProviders(onCpu, none), [{ name: 'cpu' }])
+  const some = {
+    cpu: [{ name: 'openvino', options: {} }],
+    gpu: [{ name: 'tensorrt', options: {} }],
+  }
+  t.same(
+    toExecutionProviders(placement, some).map(({ name, deviceId }) => [name, deviceId]),
+    [
+      ['tensorrt', 3],
+      ['cuda', 3],
+      ['cpu', undefined],
+    ],
+  )
+  t.same(
+    toExecutionProviders(onCpu, some).map(({ name }) => name),
+    ['openvino', 'cpu'],
+  )
 })

@@ -2,11 +2,13 @@ import { ServeError } from '@tutti/errors'
 import type { ModelConfig } from '@tutti/model-config'
 import { findIneffective, refuseField } from '../config-fields.ts'
 import type { Placement } from '../placement.ts'
-import type { OrtSessionOptions } from './session-contract.ts'
+import { type Accelerators, readAccelerators } from './accelerators.ts'
+import type { ExecutionProvider, OrtSessionOptions } from './session-contract.ts'
 
 export interface CompiledParameters {
   /** Session options without the execution provider, which belongs to the instance. */
   readonly session: Omit<OrtSessionOptions, 'executionProviders'>
+  readonly accelerators: Accelerators
   /** Parameters that are set and have no effect here. */
   readonly ineffective: readonly string[]
 }
@@ -75,19 +77,7 @@ function refuseUnsupported(config: ModelConfig, field: string, why: string): nev
   })
 }
 
-/** Lists the accelerators that have an effect. As in Triton, those for GPUs apply only to instances on a GPU. */
-function acceleratorsOf({ optimization }: ModelConfig, usesGpu: boolean) {
-  const { gpu_execution_accelerator: ofGpus = [], cpu_execution_accelerator: ofCpus = [] } =
-    optimization?.execution_accelerators ?? {}
-  return usesGpu ? [...ofGpus, ...ofCpus] : ofCpus
-}
-
 function refuseUnserved(config: ModelConfig, usesGpu: boolean): void {
-  const [accelerator] = acceleratorsOf(config, usesGpu)
-  if (accelerator !== undefined) {
-    const why = `accelerator "${accelerator.name}" is not offered, want none (KIND_GPU instances use CUDA)`
-    refuseUnsupported(config, 'optimization.execution_accelerators', why)
-  }
   if ((config.model_operations?.op_library_filename.length ?? 0) > 0) {
     const field = 'model_operations.op_library_filename'
     refuseUnsupported(config, field, 'libraries of custom operators cannot be loaded')
@@ -105,6 +95,7 @@ function refuseUnserved(config: ModelConfig, usesGpu: boolean): void {
  */
 export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): CompiledParameters {
   refuseUnserved(config, usesGpu)
+  const accelerators = readAccelerators(config, usesGpu)
   const known = new Set<string>()
   const parameter = <T>(key: string, { read, fallback, want }: Reading<T>): T => {
     known.add(key)
@@ -135,13 +126,16 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
     ...others.map((key) => `parameters["${key}"]: the onnxruntime engine does not use it`),
     ...findIneffective(config, INEFFECTIVE, 'the onnxruntime engine does not use it'),
   ]
-  return { session, ineffective }
+  return { session, accelerators, ineffective }
 }
 
-/** Lists the execution providers of an instance. Operators that CUDA lacks run on the CPU. */
+/** Lists the execution providers of an instance. Operators that one lacks run on the next. */
 export function toExecutionProviders(
   placement: Placement,
-): OrtSessionOptions['executionProviders'] {
-  if (placement.kind !== 'GPU') return [{ name: 'cpu' }]
-  return [{ name: 'cuda', deviceId: placement.deviceId }, { name: 'cpu' }]
+  { cpu, gpu }: Accelerators,
+): readonly ExecutionProvider[] {
+  if (placement.kind !== 'GPU') return [...cpu, { name: 'cpu' }]
+  const { deviceId } = placement
+  const onDevice = gpu.map((one) => ({ ...one, deviceId }))
+  return [...onDevice, { name: 'cuda', deviceId }, { name: 'cpu' }]
 }

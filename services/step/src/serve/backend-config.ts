@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path'
 import type { EngineSettings } from '@tutti/backends'
 import { flagRefusal } from '@tutti/chassis'
 import { ENGINES, type EngineSetting, findEngine } from '@tutti/engines'
@@ -43,7 +44,7 @@ export function readBackendConfig(occurrences: readonly string[]): BackendConfig
     const occurrence = readOccurrence(text)
     const { backend } = occurrence
     const number = readNumber(occurrence)
-    const changed = number === undefined && readInterpreter(occurrence)
+    const changed = number === undefined && (readInterpreter(occurrence) ?? readLibrary(occurrence))
     const { settings: numbers = {}, ...rest } = settings.get(backend) ?? {}
     if (number?.field === SERVERS.field) defaultMaxBatchSize = number.value
     else if (number !== undefined) {
@@ -80,6 +81,15 @@ function readInterpreter({ text, backend, setting, value }: Occurrence) {
   if (!isKnown) return undefined
   if (value === '') throw refusal(text, 'want a program on PATH or a path')
   return { interpreter: value }
+}
+
+/** @returns undefined for another setting, and for an engine whose library is its package's. */
+function readLibrary({ text, backend, setting, value }: Occurrence) {
+  const isKnown = setting === 'library' && findEngine(backend)?.takesLibrary === true
+  if (!isKnown) return undefined
+  if (!isAbsolute(value))
+    throw refusal(text, 'want the absolute path of a library, or of its folder')
+  return { library: value }
 }
 
 function refusal(text: string, want: string): ServeError {
