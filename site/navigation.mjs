@@ -29,6 +29,7 @@ const SECTIONS = {
       'manifests',
       'gitops',
       'models',
+      'scale-to-zero',
       'gpus',
       'ensembles',
       'graphs',

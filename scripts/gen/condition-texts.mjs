@@ -58,6 +58,8 @@ export const REASONS = {
     AcceptedWithWarnings: 'The Model is accepted. The message has the warnings.',
     ApplyFailed:
       'A quota or a missing right refuses an object, or the API server did not answer. The operator tries again, with growing intervals up to five minutes.',
+    Asleep:
+      'Nobody calls the model, so it has no pods ([scale to zero](scale-to-zero.md)). The first request starts one.',
     Available: 'Enough pods take requests.',
     Complete: 'All pods are of this generation.',
     DeploymentPaused:
@@ -73,6 +75,7 @@ export const REASONS = {
       'The cluster does not serve `resource.k8s.io/v1`, so pods would start without the devices of `accelerator.claims`. Kubernetes 1.34 and newer serve it; or set `accelerator.resourceName` and `count`.',
     FieldLeftOut:
       'The API server does not keep `scaling.behavior.*.tolerance`, because its feature gate is off. Remove the field, or turn the gate on.',
+    Held: 'Requests wait in every ready router for the first pod.',
     HostInvalid:
       'The Model that `runsWith` names is the Model itself, or runs in the pods of another one. The message says which; name a Model that has pods of its own.',
     HostNotFound:
@@ -114,6 +117,7 @@ export const REASONS = {
     Suspending: '`spec.suspend` is true, and the last pods end their requests.',
     Terminating: TERMINATING,
     Verified: 'The model has the inputs and outputs that the Model declares.',
+    Waking: 'A pod of a Model that had none starts, and requests wait for it. `status.start` has its progress.',
   },
   Ensemble: {
     Accepted: 'This generation is accepted and stored.',

@@ -45,7 +45,7 @@ export const ERROR_TEXTS = {
     MODEL_NOT_READY:
       'Wait until the model is ready, and try again. If it does not get ready, the index says why.',
     MODEL_STARTING:
-      'Try again with more time, or raise `timeouts.load` of the Model; the text says how far the start is. `minReplicas: 1` keeps a pod ready.',
+      'Try again with more time, or raise `timeouts.load` of the Model; the text says how far the start is ([scale to zero](scale-to-zero.md)). `minReplicas: 1` keeps a pod ready.',
     MODEL_POLL_FAILED: 'Mend the files or the configuration that the text names, and load again.',
     MODEL_LOAD_OVERTAKEN:
       'Another client unloaded the model meanwhile. Load it again if it is wanted.',

@@ -65,7 +65,8 @@ function scalingOf(spec: PlainObject): readonly number[] {
   const idle = [{ inFlight: 0, queued: 0, slots: 1 }]
   const { recommendations } = busy
   const after = decideReplicas({ scaling, current: 3, loads: idle, recommendations, now: 400_000 })
-  return [busy.replicas, after.replicas]
+  const unused = { scaling, current: 1, loads: idle, recommendations: [], now: 0, idleMs: 120_000 }
+  return [busy.replicas, after.replicas, decideReplicas(unused).replicas]
 }
 
 /** The data that are stored of a Model whose pod serves. */

@@ -33,6 +33,7 @@ await t.test(
       'model-scaling',
       'nats-servers',
       'router',
+      'router-demand',
       'router-polling',
     ])
     const plurals = caches.map(({ resource }) => resource.plural)

@@ -37,7 +37,8 @@ export function createControllers(given: ControllerContext): ControllerSet {
     },
   })
   const parts = { ...context, caches, views }
-  const { controller: model, scaler } = createModelControllers({ ...parts, podClient, settings })
+  const models = createModelControllers({ ...parts, podClient, settings })
+  const { controller: model, scaler, demand } = models
   const defaults = toRouterDefaults(flags, settings)
   const broker = createTenancy({
     ...parts,
@@ -55,6 +56,15 @@ export function createControllers(given: ControllerContext): ControllerSet {
   const ensemble = createEnsembleController(parts)
   return {
     caches: [...Object.values(caches), ...broker.caches],
-    controllers: [...broker.controllers, router, ensemble, model, scaler, builtinsScaler, views],
+    controllers: [
+      ...broker.controllers,
+      router,
+      ensemble,
+      model,
+      scaler,
+      demand,
+      builtinsScaler,
+      views,
+    ],
   }
 }

@@ -3,10 +3,12 @@ import {
   parseServedByRouter,
   parseStartProgress,
   parseStepLoad,
+  parseWantedByRouter,
   type ServedByRouter,
   type StartProgress,
   type StepDescription,
   type StepLoad,
+  type WantedByRouter,
 } from '@tutti/api'
 import type { Clock } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
@@ -28,7 +30,7 @@ export interface PodCallOptions {
 
 /**
  * Asks routers and steps what they serve, and steps for their load. Every call ends within `timeoutMs`, including the time that
- * it waits for other calls of its namespace.
+ * it waits for other calls of its namespace; that for a router's demand ends within 20 s.
  *
  * Every method throws a ServeError that names the pod: POD_UNREACHABLE; DEADLINE_EXCEEDED; MESSAGE_TOO_LARGE; MALFORMED_MESSAGE;
  * OVERLOADED if the request was not sent in time, or too many long answers came at once. It throws the signal's reason if the
@@ -40,6 +42,15 @@ export interface PodClient {
   /** Asks a pod that fetches or loads how far it is. */
   startOfStep(pod: PodAddress, o: PodCallOptions): Promise<StartProgress>
   loadOfStep(pod: PodAddress, o: PodCallOptions): Promise<StepLoad>
+  /**
+   * Asks a router for which Models requests wait. It answers when that changes, or after ten seconds.
+   *
+   * @param o.seen - `seen` of its last answer; '' to be answered at once.
+   */
+  wantedByRouter(
+    pod: PodAddress,
+    o: PodCallOptions & { readonly seen: string },
+  ): Promise<WantedByRouter>
 }
 
 export interface PodClientOptions {
@@ -57,21 +68,28 @@ export interface PodClientOptions {
 }
 
 const MIB = 2 ** 20
+/** Longer than a router waits for a change of its demand. */
+const DEMAND_MS = 20_000
+/** A question for each router of a namespace may be open; it can have so many. */
+const MOST_ROUTERS = 100
 
 /** Port at which all processes of Tutti answer the operator. */
 const METRICS_PORT = 8002
 
 export function createPodClient(o: PodClientOptions): PodClient {
-  const { clock, port = METRICS_PORT, timeoutMs = 5000 } = o
+  const { clock, port = METRICS_PORT } = o
   // Pods run code of their namespace, which may be silent on purpose; code in steps may be silent without anybody having meant it.
-  const limiter = new KeyedLimiter({ perKey: o.maxConnections ?? 8 })
+  const brief = new KeyedLimiter({ perKey: o.maxConnections ?? 8 })
+  // These questions stay open, and must not keep others waiting.
+  const open = new KeyedLimiter({ perKey: MOST_ROUTERS })
   const answers = { held: 0, most: o.maxHeldBytes ?? 64 * MIB }
   const ask = async <T>(
     pod: PodAddress,
     question: Question<T>,
     { signal }: PodCallOptions,
   ): Promise<T> => {
-    const { of, path, parse } = question
+    const { of, path, parse, timeoutMs = o.timeoutMs ?? 5000 } = question
+    const limiter = of === 'demand' ? open : brief
     const place = { pod: pod.name, ip: pod.ip, port, path }
     let isAsked = false
     const limit = openLimit({
@@ -98,6 +116,10 @@ export function createPodClient(o: PodClientOptions): PodClient {
     servedByStep: (pod, options) => ask(pod, SERVED_BY_STEP, options),
     startOfStep: (pod, options) => ask(pod, START_OF_STEP, options),
     loadOfStep: (pod, options) => ask(pod, LOAD_OF_STEP, options),
+    wantedByRouter: (pod, { seen, signal }) => {
+      const path = `${WANTED_BY_ROUTER.path}?seen=${encodeURIComponent(seen)}`
+      return ask(pod, { ...WANTED_BY_ROUTER, path }, { signal })
+    },
   }
 }
 
@@ -115,7 +137,9 @@ function toUnasked(place: JsonPlace, timeoutMs: number): ServeError {
 }
 
 interface Question<T> {
-  readonly of: 'router' | 'step'
+  readonly of: 'router' | 'step' | 'demand'
+  /** Milliseconds within which it ends; that of the client if absent. */
+  readonly timeoutMs?: number
   readonly path: string
   /** Most bytes of the answer. One process asks for all namespaces, and an answer may be anything. */
   readonly maxBytes: number
@@ -154,6 +178,16 @@ const LOAD_OF_STEP: Question<StepLoad> = {
   maxBytes: MIB,
   maxValues: 2 ** 16,
   parse: parseStepLoad,
+}
+
+/** Its bounds allow some ten thousand names. */
+const WANTED_BY_ROUTER: Question<WantedByRouter> = {
+  of: 'demand',
+  path: '/tutti/v1/wanted',
+  timeoutMs: DEMAND_MS,
+  maxBytes: MIB,
+  maxValues: 2 ** 14,
+  parse: parseWantedByRouter,
 }
 
 function naming<T>(pod: PodAddress, parse: () => T): T {

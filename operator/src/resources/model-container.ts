@@ -11,7 +11,8 @@ import type { PodGroup } from './pod-group.ts'
 import { NATS_MOUNT, natsVolume, TMP_MOUNT, TMP_VOLUME } from './serving-pod.ts'
 import { buildStepContainer, type PodTimes, toPodTimes } from './step-container.ts'
 
-const LOAD = '10m'
+/** Default of `timeouts.load`. */
+export const LOAD = '10m'
 
 /** Computes the time limits of pods: the longest that the `timeouts` of a Model in them ask for. Models load at the same time. */
 export function podTimesOf({ models }: Pick<PodGroup, 'models'>): PodTimes {

@@ -27,6 +27,19 @@ await t.test('defaults are filled in', async (t) => {
   })
 })
 
+await t.test('a Model that may sleep has its bounds only while it does not', (t) => {
+  const scaling = toScaling({ scaling: { minReplicas: 0, idleAfter: '1m30s' } })
+  t.match(scaling, { provider: 'Native', min: 1, max: 1, idleAfterMs: 90_000 })
+  t.match(toScaling({ scaling: { minReplicas: 0 } }), { idleAfterMs: 300_000 })
+  t.match(toScaling({ scaling: { minReplicas: 0, maxReplicas: 3 } }), { min: 1, max: 3 })
+  t.equal(planReplicas(scaling, {}), 1, 'a new one starts once')
+  t.equal(planReplicas(scaling, { live: 0 }), 0)
+  t.equal(planReplicas(scaling, { live: 1, wanted: 0 }), 0)
+  t.equal(planReplicas(scaling, { live: 0, wanted: 1 }), 1)
+  t.equal(planReplicas(toScaling({}), { live: 0 }), 1, 'it may no longer sleep')
+  t.end()
+})
+
 await t.test('a Router without bounds has a fixed number of pods, else an HPA', async (t) => {
   for (const [scaling, expected] of [
     [undefined, { provider: 'None', replicas: 2 }],

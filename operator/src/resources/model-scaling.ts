@@ -1,9 +1,10 @@
-import { DEFAULT_REPLICAS, type ModelSpec, type RouterSpec } from '@tutti/api'
+import { DEFAULT_REPLICAS, type ModelSpec, type RouterSpec, toMilliseconds } from '@tutti/api'
 
 /** The scaling of a Model or a Router with all defaults filled in: by the operator (Native), by an HPA, or by nobody (None). */
 export type Scaling =
   | {
       readonly provider: 'Native'
+      /** Fewest replicas while the Model does not sleep; at least 1. */
       readonly min: number
       readonly max: number
       /** Target of requests in flight and queued for each replica; absent: as many as a replica executes at once. */
@@ -11,11 +12,14 @@ export type Scaling =
       /** Milliseconds over which scaling up takes the smallest recommendation. Likewise, scaling down takes the largest one. */
       readonly upWindowMs: number
       readonly downWindowMs: number
+      /** Milliseconds without a request after which the Model sleeps: it has no pods. Absent: it always has some. */
+      readonly idleAfterMs?: number
     }
   | { readonly provider: 'HPA'; readonly min: number; readonly max: number }
   | { readonly provider: 'None'; readonly replicas: number }
 
 const DOWN_WINDOW_S = 300
+const IDLE_AFTER = '5m'
 
 export function toScaling({
   scaling = {},
@@ -24,7 +28,7 @@ export function toScaling({
   if (suspend) return { provider: 'None', replicas: 0 }
   const { provider = 'Native', replicas = DEFAULT_REPLICAS } = scaling
   if (provider === 'None') return { provider, replicas }
-  const min = scaling.minReplicas ?? 1
+  const min = Math.max(1, scaling.minReplicas ?? 1)
   const bounds = { min, max: scaling.maxReplicas ?? min }
   return provider === 'HPA' ? { provider, ...bounds } : toNative(scaling, bounds)
 }
@@ -47,7 +51,7 @@ export function toRouterScaling(
 }
 
 function toNative(
-  { target, behavior }: NonNullable<ModelSpec['scaling']>,
+  { minReplicas, idleAfter = IDLE_AFTER, target, behavior }: NonNullable<ModelSpec['scaling']>,
   bounds: { readonly min: number; readonly max: number },
 ): Scaling {
   const { scaleUp, scaleDown } = behavior ?? {}
@@ -57,6 +61,7 @@ function toNative(
     ...(target !== undefined && { target }),
     upWindowMs: (scaleUp?.stabilizationWindowSeconds ?? 0) * 1000,
     downWindowMs: (scaleDown?.stabilizationWindowSeconds ?? DOWN_WINDOW_S) * 1000,
+    ...(minReplicas === 0 && { idleAfterMs: toMilliseconds(idleAfter) }),
   }
 }
 
@@ -73,7 +78,13 @@ export function planReplicas(
 ): number | undefined {
   if (scaling.provider === 'HPA') return o.live === 0 ? scaling.min : undefined
   if (scaling.provider === 'None') return scaling.replicas
-  return clamp(o.wanted ?? o.live ?? scaling.min, scaling)
+  const replicas = o.wanted ?? o.live ?? scaling.min
+  return replicas === 0 && maySleep(scaling) ? 0 : clamp(replicas, scaling)
+}
+
+/** Tells whether a Model may have no pods while nobody calls it. */
+export function maySleep(scaling: Scaling | undefined): boolean {
+  return scaling?.provider === 'Native' && scaling.idleAfterMs !== undefined
 }
 
 /** Limits a number of replicas to the bounds. */

@@ -8,6 +8,8 @@ export interface PodLoad {
   readonly queued: number
   /** Number of requests that can execute at once. */
   readonly slots: number
+  /** Number of requests since the pod's start; absent if the pod does not count them. */
+  readonly requests?: number | undefined
 }
 
 export type NativeScaling = Extract<Scaling, { readonly provider: 'Native' }>
@@ -26,6 +28,8 @@ export interface ScalingInput {
   readonly loads: readonly (PodLoad | undefined)[]
   /** Recommendations of the last decision; empty at first. */
   readonly recommendations: readonly Recommendation[]
+  /** Milliseconds for which no request is known to have come. */
+  readonly idleMs?: number
   /** Time now by the monotonic clock, in milliseconds. */
   readonly now: number
 }
@@ -45,10 +49,16 @@ const GROWTH_STEP = 4
 /**
  * Decides the replicas of a model by its requests in flight and queued, within the bounds. Like the HPA, scaling up takes the
  * smallest recommendation of the up window, and scaling down takes the largest one of the down window. While a pod does not
- * answer, the recommendation is not below the current number. Pure.
+ * answer, the recommendation is not below the current number. A Model that may sleep has no replicas once it was idle for long
+ * enough. Pure.
  */
 export function decideReplicas(input: ScalingInput): ScalingDecision {
-  const { scaling, current, now } = input
+  const { scaling, current, now, idleMs = 0 } = input
+  const { idleAfterMs = Number.POSITIVE_INFINITY } = scaling
+  // A Model that sleeps is woken by a request, not by a look.
+  if (idleMs >= idleAfterMs || (current === 0 && scaling.idleAfterMs !== undefined)) {
+    return { replicas: 0, recommendations: [] }
+  }
   const recommended = clamp(recommend(input), scaling)
   // The first decision, such as after a start of the operator, has no history: the current number counts as a recommendation.
   const earlier =

@@ -13,3 +13,10 @@ export function loadUnknown(
 ): void {
   log.debug('load of a pod is unknown', o)
 }
+
+export function demandUnknown(
+  log: Logger,
+  o: { readonly pod: string; readonly namespace: string; readonly error: unknown },
+): void {
+  log.debug('demand of a router is unknown', o)
+}

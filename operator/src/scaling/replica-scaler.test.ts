@@ -30,12 +30,18 @@ function model(o: Partial<ScaledModel> = {}): ScaledModel {
 
 function rig(t: Test) {
   const clock = createManualClock()
-  const state = { models: [model()], load: new Error('away') as StepLoad | Error, asked: 0 }
+  const state = {
+    models: [model()],
+    load: new Error('away') as StepLoad | Error,
+    asked: 0,
+    wanted: '',
+  }
   const decisions: string[] = []
   const client: PodClient = {
     servedByRouter: () => Promise.reject(new Error('not asked here')),
     startOfStep: () => Promise.reject(new Error('not asked here')),
     servedByStep: () => Promise.reject(new Error('not asked here')),
+    wantedByRouter: () => Promise.reject(new Error('not asked here')),
     loadOfStep: async ({ namespace }) => {
       state.asked += 1
       if (namespace === 'mute') return await new Promise<never>(() => {})
@@ -50,6 +56,7 @@ function rig(t: Test) {
     log: silentLogger,
     models: () => state.models,
     onDecision: (key) => decisions.push(key),
+    isWanted: (_namespace, name) => state.wanted === name,
     scalings: createMetrics().counter({ name: 'x_total', help: 'x', labels: ['direction'] }),
   })
   scaler.start()
@@ -110,6 +117,63 @@ await t.test('a Model whose bounds leave no choice is not asked', async (t) => {
   state.models = [model({ scaling: { ...model().scaling, max: 1 } })]
   await look()
   t.equal(state.asked, 0)
+})
+
+/** A Model that may sleep, after a minute. */
+const sleeper = (o: Partial<ScaledModel> = {}): ScaledModel =>
+  model({ scaling: { ...model().scaling, max: 1, idleAfterMs: 60_000 }, ...o })
+
+const countOf = (requests: number, inFlight = 0): StepLoad => ({
+  models: [{ name: 'm', inFlight, queued: 0, slots: 1, requests }],
+})
+
+await t.test(
+  'a Model that may sleep has no pods once nobody called it for long enough',
+  async (t) => {
+    const { state, decisions, scaler, look } = rig(t)
+    state.models = [sleeper()]
+    state.load = countOf(7)
+    for (let i = 0; i < 4; i++) await look()
+    t.equal(scaler.wanted('a/m', 'u'), 1, 'idle for 45 s')
+    state.load = countOf(8)
+    for (let i = 0; i < 4; i++) await look()
+    t.equal(scaler.wanted('a/m', 'u'), 1, 'a request came between two looks')
+    state.wanted = 'm'
+    for (let i = 0; i < 3; i++) await look()
+    t.equal(scaler.wanted('a/m', 'u'), 1, 'requests wait for it')
+    state.wanted = ''
+    for (let i = 0; i < 5; i++) await look()
+    t.equal(scaler.wanted('a/m', 'u'), 0)
+    t.same(decisions, ['a/m'])
+  },
+)
+
+await t.test('it sleeps on until it is woken, and is then awake for as long', async (t) => {
+  const { state, decisions, scaler, look } = rig(t)
+  state.models = [sleeper({ replicas: 0, pods: [] })]
+  await look()
+  t.equal(scaler.wanted('a/m', 'u'), 0)
+  scaler.wake(state.models, new Set(['other']))
+  t.equal(scaler.wanted('a/m', 'u'), 0)
+  scaler.wake(state.models, new Set(['m']))
+  t.equal(scaler.wanted('a/m', 'u'), 1, 'at once')
+  scaler.wake(state.models, new Set(['m']))
+  t.same(decisions, ['a/m'], 'once')
+  for (let i = 0; i < 10; i++) await look()
+  t.equal(scaler.wanted('a/m', 'u'), 1, 'its pod has not started yet')
+  state.models = [sleeper()]
+  state.load = countOf(0)
+  for (let i = 0; i < 4; i++) await look()
+  t.equal(scaler.wanted('a/m', 'u'), 1, 'it has just started')
+  await look()
+  t.equal(scaler.wanted('a/m', 'u'), 0)
+})
+
+await t.test('a Model that always has pods is not woken', (t) => {
+  const { scaler, decisions } = rig(t)
+  scaler.wake([model({ replicas: 0 })], new Set(['m']))
+  t.same(decisions, [])
+  t.end()
 })
 
 await t.test('a namespace of silent pods delays the scaling of no other', async (t) => {

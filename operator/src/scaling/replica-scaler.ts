@@ -8,7 +8,9 @@ import {
   type NativeScaling,
   type PodLoad,
   type Recommendation,
+  type ScalingDecision,
 } from './decide-replicas.ts'
+import { Idleness } from './idleness.ts'
 import { loadUnknown, replicasDecided } from './log-events.ts'
 
 /** A Model, or the built-ins of a namespace, that the operator itself scales, by the provider Native. */
@@ -34,6 +36,8 @@ export interface ReplicaScalerOptions {
   readonly models: () => Iterable<ScaledModel>
   /** Callback when the decided replicas of a Model change. */
   readonly onDecision: (key: string) => void
+  /** Tells whether requests wait for a Model; absent if none ever does. */
+  readonly isWanted?: (namespace: string, modelName: string) => boolean
   readonly scalings: CounterMetric<'direction'>
   readonly clock: Clock
   readonly log: Logger
@@ -60,6 +64,7 @@ export class ReplicaScaler implements ManagedController {
   readonly #decided = new Map<string, Decided>()
   /** Models as they were at the last look, by key. */
   #models: ReadonlyMap<string, ScaledModel> = new Map()
+  readonly #idleness = new Idleness()
   readonly #limiter = new KeyedLimiter(AT_ONCE)
   /** Running looks, by the key of the Model. */
   readonly #looks = new Map<string, Promise<void>>()
@@ -82,6 +87,21 @@ export class ReplicaScaler implements ManagedController {
   /** Forgets the decision for a Model that is gone, or that another client scales from now on. */
   forget(key: string): void {
     this.#decided.delete(key)
+    this.#idleness.forget(key)
+  }
+
+  /** Decides at once on a pod for each of these Models that sleeps and has one of the served names. */
+  wake(models: Iterable<ScaledModel>, modelNames: ReadonlySet<string>): void {
+    for (const { key, uid, replicas, modelNames: own, scaling } of models) {
+      if (scaling.idleAfterMs === undefined || !own.some((name) => modelNames.has(name))) continue
+      if ((this.wanted(key, uid) ?? replicas) === 0) this.wakeOne(key, uid)
+    }
+  }
+
+  /** Decides at once on a pod for a Model that sleeps. */
+  wakeOne(key: string, uid: string): void {
+    this.#idleness.forget(key)
+    this.#decide({ key, uid, from: 0 }, { replicas: 1, recommendations: [] })
   }
 
   start(): void {
@@ -111,12 +131,12 @@ export class ReplicaScaler implements ManagedController {
 
   #look(): void {
     // A Model whose replicas cannot change needs no questions.
-    const models = [...this.#options.models()].filter(({ scaling }) => scaling.min < scaling.max)
+    const models = [...this.#options.models()].filter(mayChange)
     this.#models = new Map(models.map((model) => [model.key, model]))
-    for (const key of this.#decided.keys()) if (!this.#models.has(key)) this.#decided.delete(key)
+    for (const key of this.#decided.keys()) if (!this.#models.has(key)) this.forget(key)
     for (const { key, namespace } of models) {
       if (this.#looks.has(key)) continue
-      const look = this.#limiter.run(namespace, () => this.#decide(key))
+      const look = this.#limiter.run(namespace, () => this.#lookAt(key))
       this.#looks.set(
         key,
         look.finally(() => this.#looks.delete(key)),
@@ -124,7 +144,7 @@ export class ReplicaScaler implements ManagedController {
     }
   }
 
-  async #decide(key: string): Promise<void> {
+  async #lookAt(key: string): Promise<void> {
     // It may have waited for long, and be another or gone.
     const model = this.#isStopped ? undefined : this.#models.get(key)
     if (model === undefined) return
@@ -135,19 +155,34 @@ export class ReplicaScaler implements ManagedController {
     const current = this.wanted(key, uid) ?? model.replicas
     const recommendations = known?.uid === uid ? known.recommendations : []
     const now = this.#options.clock.now()
-    const decision = decideReplicas({ scaling, current, loads, recommendations, now })
+    const idleMs = this.#idleness.look(model, this.#isWanted(model) ? [undefined] : loads, now)
+    const input = { scaling, current, loads, recommendations, now, idleMs }
+    this.#decide({ key, uid, from: current }, decideReplicas(input))
+  }
+
+  #isWanted({ namespace, modelNames }: ScaledModel): boolean {
+    const { isWanted = () => false } = this.#options
+    return modelNames.some((name) => isWanted(namespace, name))
+  }
+
+  #decide(
+    { key, uid, from }: { readonly key: string; readonly uid: string; readonly from: number },
+    decision: ScalingDecision,
+  ): void {
+    const { scalings, log, onDecision } = this.#options
+    const to = decision.replicas
     this.#decided.set(key, { uid, ...decision })
-    if (decision.replicas === current) return
-    this.#options.scalings.add({ direction: decision.replicas > current ? 'up' : 'down' })
-    replicasDecided(this.#options.log, { key, from: current, to: decision.replicas })
-    this.#options.onDecision(key)
+    if (to === from) return
+    scalings.add({ direction: to > from ? 'up' : 'down' })
+    replicasDecided(log, { key, from, to })
+    onDecision(key)
   }
 
   async #loadOf(model: ScaledModel, pod: PodAddress): Promise<PodLoad | undefined> {
     try {
       const { signal } = this.#aborting
       const { models } = await this.#options.client.loadOfStep(pod, { signal })
-      return busiestOf(models.filter(({ name }) => model.modelNames.includes(name)))
+      return loadOfGroup(models.filter(({ name }) => model.modelNames.includes(name)))
     } catch (error) {
       // It counts as unknown: nothing is taken away because of it.
       if (!this.#aborting.signal.aborted) loadUnknown(this.#options.log, { key: model.key, error })
@@ -156,11 +191,19 @@ export class ReplicaScaler implements ManagedController {
   }
 }
 
-/** Finds the load of the model with the most requests for what it executes at once; undefined without a model. */
-function busiestOf(loads: readonly PodLoad[]): PodLoad | undefined {
-  return loads.toSorted((one, other) => shareOf(other) - shareOf(one))[0]
+/** Finds the load of the model with the most requests for what it executes at once, with the requests of all; undefined without a model. */
+function loadOfGroup(loads: readonly PodLoad[]): PodLoad | undefined {
+  const [busiest] = loads.toSorted((one, other) => shareOf(other) - shareOf(one))
+  if (busiest === undefined) return undefined
+  const counts = loads.map(({ requests = Number.NaN }) => requests)
+  const requests = counts.reduce((sum, count) => sum + count, 0)
+  return { ...busiest, requests: Number.isNaN(requests) ? undefined : requests }
 }
 
 function shareOf({ inFlight, queued, slots }: PodLoad): number {
   return (inFlight + queued) / slots
+}
+
+function mayChange({ scaling }: ScaledModel): boolean {
+  return scaling.min < scaling.max || scaling.idleAfterMs !== undefined
 }

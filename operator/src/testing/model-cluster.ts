@@ -64,7 +64,7 @@ async function openRig(t: Test, server: ApiServer, { patienceMs }: ModelClusterO
     onChange: () => {},
   })
   const scrapes = createMetrics()
-  const { controller, scaler } = createModelControllers({
+  const { controller, scaler, demand } = createModelControllers({
     ...AROUND,
     client,
     caches,
@@ -77,7 +77,7 @@ async function openRig(t: Test, server: ApiServer, { patienceMs }: ModelClusterO
     scalingMs: 200,
     ...(patienceMs !== undefined && { reconcileMs: patienceMs }),
   })
-  const cluster = { load: { inFlight: 0, queued: 0, slots: 1 } }
+  const cluster = { load: { inFlight: 0, queued: 0, slots: 1, requests: 0 } }
   const player = new PodPlayer({
     plain,
     caches,
@@ -87,7 +87,7 @@ async function openRig(t: Test, server: ApiServer, { patienceMs }: ModelClusterO
     load: () => cluster.load,
   })
   t.teardown(async () => {
-    await endControllers([controller, scaler, routers])
+    await endControllers([controller, scaler, demand, routers])
     await player.close()
     await closeCaches(Object.values(caches))
     await close()
@@ -95,6 +95,7 @@ async function openRig(t: Test, server: ApiServer, { patienceMs }: ModelClusterO
   await startCaches(Object.values(caches))
   controller.start()
   scaler.start()
+  demand.start()
   return Object.assign(cluster, {
     plain,
     client,

@@ -7,8 +7,10 @@ import {
   isOfRouter,
   parseEdgeRoutes,
   type ServedModel,
+  SLEEP_ANNOTATION,
   type StepLoad,
   toDescriptionJson,
+  type WantedByRouter,
 } from '@tutti/api'
 import { BUILTIN_HOST, BUILTIN_HOST_CONFIG, BUILTIN_REVISION } from '@tutti/builtins'
 import type { Stored } from '@tutti/kube'
@@ -74,6 +76,13 @@ export class PodPlayer {
   readonly deaf = new Set<string>()
   /** Nodes whose pods the player leaves as they are. */
   readonly lostNodes = new Set<string>()
+  /** Models for which requests wait in the routers of a namespace. */
+  readonly #wanted = new Map<string, WantedByRouter>()
+  /** Called at each change of these, and at the end. */
+  readonly #onWanted = new Set<() => void>()
+  /** Questions for the load of pods so far. */
+  asked = 0
+  #onAsked: () => void = () => {}
   #unanswered = 0
   #onUnanswered: () => void = () => {}
 
@@ -87,8 +96,32 @@ export class PodPlayer {
     })
   }
 
+  /** Says for which models requests wait in the routers of a namespace, from now on. */
+  want(namespace: string, ...models: readonly string[]): void {
+    const { seen } = this.#wantedIn(namespace)
+    this.#wanted.set(namespace, { seen: `${Number(seen) + 1}`, models: [...models] })
+    for (const answer of this.#onWanted) answer()
+  }
+
+  #wantedIn(namespace: string): WantedByRouter {
+    return this.#wanted.get(namespace) ?? { seen: '0', models: [] }
+  }
+
+  /** Answers once it is another answer than the one that was seen, as routers do. */
+  async #answerWanted(namespace: string, url: string): Promise<WantedByRouter> {
+    const seen = new URL(url, 'http://pod').searchParams.get('seen')
+    while (!this.#isClosed && this.#wantedIn(namespace).seen === seen) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#onWanted.add(resolve)
+      await promise
+      this.#onWanted.delete(resolve)
+    }
+    return this.#wantedIn(namespace)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
+    for (const answer of this.#onWanted) answer()
     this.#end()
     await Promise.allSettled(this.#work)
     await Promise.all([...this.#playing.values()].map(({ server }) => server.close()))
@@ -98,6 +131,13 @@ export class PodPlayer {
   async untilUnanswered(count: number): Promise<void> {
     while (this.#unanswered < count) {
       await new Promise<void>((resolve) => (this.#onUnanswered = resolve))
+    }
+  }
+
+  /** Resolves when pods were asked for their load so often, in total. */
+  async untilAsked(count: number): Promise<void> {
+    while (this.asked < count) {
+      await new Promise<void>((resolve) => (this.#onAsked = resolve))
     }
   }
 
@@ -206,23 +246,31 @@ export class PodPlayer {
   }
 
   #listener(uid: string): RequestListener {
-    return ({ url }, response) => {
+    return ({ url = '' }, response) => {
       const playing = this.#playing.get(uid)
       const { models } = playing ?? {}
       const answer = (json: unknown): void => void response.end(JSON.stringify(json))
       if (playing === undefined) response.writeHead(404).end()
       else if (playing.isMute) this.#leaveOpen()
-      else if (models === undefined) void this.#servedByRouter(playing.namespace).then(answer)
+      else if (models === undefined && url.startsWith('/tutti/v1/wanted')) {
+        void this.#answerWanted(playing.namespace, url).then(answer)
+      } else if (models === undefined) void this.#servedByRouter(playing.namespace).then(answer)
       else if (url === '/tutti/v1/start') answer({ loads: [] })
       else if (url === '/tutti/v1/load') {
+        this.asked += 1
+        this.#onAsked()
         answer({ models: models.map(({ name }) => ({ name, ...this.#options.load() })) })
       } else answer(toDescriptionJson({ replica: uid, models }))
     }
   }
 
   async #servedByRouter(namespace: string) {
-    const { models: accepted, ensembles } = this.deaf.has(namespace)
-      ? { models: [], ensembles: [] }
+    const {
+      models: accepted,
+      ensembles,
+      sleeping,
+    } = this.deaf.has(namespace)
+      ? { models: [], ensembles: [], sleeping: [] }
       : this.#acceptedIn(namespace)
     const live = [...this.#playing.values()].filter((one) => one.namespace === namespace)
     const running = live.flatMap(({ models = [] }) => models)
@@ -237,7 +285,7 @@ export class PodPlayer {
     const exposed = this.deaf.has(namespace) ? [] : await this.#exposedIn(namespace)
     const served = ensembles.filter((one) => hasBuiltins || !runsBuiltins(one))
     const names = served.map(({ metadata }) => metadata.name)
-    return { models: merge(models), accepted: names, exposed }
+    return { models: merge([...models, ...sleeping]), accepted: names, exposed }
   }
 
   /** Revisions of the routes for outside; the operator's caches do not keep them. */
@@ -253,13 +301,21 @@ export class PodPlayer {
   #acceptedIn(namespace: string) {
     const models: string[] = []
     const ensembles: Revision[] = []
+    /** Models whose requests would wait, be there pods or not. */
+    const sleeping: RouterModel[] = []
     for (const revision of this.#options.caches.revisions.inNamespace(namespace)) {
       const accepted = acceptedOf(revision)
       if (accepted === undefined) continue
       if (accepted.kind === 'Ensemble') ensembles.push(revision)
       else models.push(...accepted.versions.map(({ revision }) => revision))
+      if (revision.metadata.annotations?.[SLEEP_ANNOTATION] === undefined) continue
+      if (accepted.kind === 'Ensemble') continue
+      const versions = accepted.versions.map(({ version, revision: one }) => {
+        return { version, revisions: [one] }
+      })
+      sleeping.push({ name: accepted.modelName, versions })
     }
-    return { models, ensembles }
+    return { models, ensembles, sleeping }
   }
 }
 
@@ -285,7 +341,7 @@ type RouterModel = {
   readonly versions: readonly { readonly version: number; readonly revisions: string[] }[]
 }
 
-/** Replicas of one model are one model. */
+/** Replicas of one model are one model, of one version. */
 function merge(models: readonly RouterModel[]): readonly RouterModel[] {
   const names = [...new Set(models.map(({ name }) => name))]
   return names.map((name) => ({

@@ -150,6 +150,9 @@ export const SCALING_CHANGES: readonly FieldChange[] = [
     ['scaling.minReplicas', 1, 2],
     ['scaling.maxReplicas', undefined, 2],
   ]),
+  change({ at: 'scaling' }, ['scaling.idleAfter', undefined, '1m'], {
+    scaling: { minReplicas: 0 },
+  }),
   change({ at: 'scaling' }, ['scaling.provider', undefined, 'None']),
   ...changes({ scaling: { provider: 'None' } }, [['scaling.replicas', 1, 2]]),
   change({ at: 'scaling' }, ['scaling.maxReplicas', 2, 3]),

@@ -35,6 +35,8 @@ interface ModelLoad extends Pick<Serving, 'slots'> {
   readonly queued: number
   /** Instances that execute nothing; an abandoned call keeps its instance. */
   readonly freeSlots: number
+  /** Requests since the version was loaded. */
+  readonly requests: number
 }
 
 /**

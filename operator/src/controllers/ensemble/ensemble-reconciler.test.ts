@@ -8,6 +8,12 @@ import { openCaches, openReconcile, serve } from '../../testing/validation/check
 const tensor = (name: string) => ({ name, datatype: 'FP32', shape: [4] })
 const key = toKeyString({ namespace: 'ns', name: 'ens' })
 
+/** The status of a Model without pods. */
+const saying = (status: string, reason: string) => ({
+  readyReplicas: 0,
+  conditions: [{ type: 'Ready', status, reason, message: reason, observedGeneration: 1 }],
+})
+
 await t.test('an Ensemble stays Ready while routers hear of a change of its Model', async (t) => {
   const client = memoryClient()
   const caches = openCaches(client)
@@ -21,9 +27,9 @@ await t.test('an Ensemble stays Ready while routers hear of a change of its Mode
     },
   })
   const metadata = { namespace: 'ns', uid: 'u', generation: 1 }
-  const serveModel = (outputs: readonly object[]): void => {
+  const serveModel = (outputs: readonly object[], told: object = { readyReplicas: 1 }): void => {
     const model = modelManifest('m', { inputs: [tensor('x')], outputs })
-    const status = { readyReplicas: 1, latestReadyRevision: 'r' }
+    const status = { latestReadyRevision: 'r', ...told }
     client.put<KubeObject>(MODEL, {
       ...model,
       metadata: { ...metadata, name: 'm' },
@@ -59,4 +65,11 @@ await t.test('an Ensemble stays Ready while routers hear of a change of its Mode
   t.match(ready(), { status: 'True' })
   await reconcile(key)
   t.same(ages.slice(asked), [200, 60_000], 'answers are new until the routers serve it')
+
+  serveModel([tensor('y'), tensor('z')], saying('True', 'Asleep'))
+  await reconcile(key)
+  t.match(ready(), { status: 'True' }, 'a Model that sleeps is ready without pods')
+  serveModel([tensor('y'), tensor('z')], saying('False', 'ModelLoadFailed'))
+  await reconcile(key)
+  t.match(ready(), { status: 'False', reason: 'ModelLoadFailed' })
 })

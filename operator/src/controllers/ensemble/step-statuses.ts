@@ -55,10 +55,10 @@ function readTarget({
     const isReady = readyOf(status)?.status === 'True'
     return { ready: isReady, revision: 'revision' in status ? status.revision : undefined }
   }
-  // While pods are replaced the Model is not ready as a whole, and still answers.
+  // While pods are replaced the Model is not ready as a whole, and still answers. One that sleeps is ready without pods.
   const replicas = ('readyReplicas' in status ? status.readyReplicas : undefined) ?? 0
   const revision = 'latestReadyRevision' in status ? status.latestReadyRevision : undefined
-  return { ready: replicas > 0, revision, replicas }
+  return { ready: replicas > 0 || readyOf(status)?.status === 'True', revision, replicas }
 }
 
 function reasonOf({ kind, metadata, status = {} }: StepTarget) {

@@ -4,12 +4,14 @@ import type { ModelObject } from '../../api/kinds.ts'
 import { LatePods } from '../../pods/late-pods.ts'
 import type { PodClient } from '../../pods/pod-client.ts'
 import { isReady, podAddressOf } from '../../pods/pod-state.ts'
+import { maySleep, toScaling } from '../../resources/model-scaling.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
 import { Applier } from '../../runtime/apply.ts'
 import type { Controller } from '../../runtime/controller.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
-import type { Caches } from '../caches.ts'
+import { RouterDemand } from '../../scaling/router-demand.ts'
+import { type Caches, INDEX } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import { ReplicasGuard } from '../replicas-guard.ts'
 import { readTransport } from '../router/read-router.ts'
@@ -33,13 +35,14 @@ export interface ModelControllersOptions extends ControllerParts {
   readonly reconcileMs?: number
 }
 
-/** The controller of Models, and the loop that decides on their replicas. */
+/** The controller of Models, the loop that decides on their replicas, and the one that learns for which of them requests wait. */
 export interface ModelControllers {
   readonly controller: Controller
   readonly scaler: ReplicaScaler
+  readonly demand: RouterDemand
 }
 
-/** Makes the controller and the loop; neither has started. */
+/** Makes the controller and the loops; none has started. */
 export function createModelControllers(o: ModelControllersOptions): ModelControllers {
   const { caches, podClient, client, clock, log, metrics } = o
   const reader = createModelReader(caches)
@@ -52,14 +55,25 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     caches.models.list().map(({ status }) => status),
   )
   const guard = new ReplicasGuard({ client, clock })
-  const scaler = new ReplicaScaler({
+  const scaledIn = (models: readonly Stored<ModelObject>[]): readonly ScaledModel[] =>
+    models
+      .flatMap((one) => toScaled(one, { reader, groups }))
+      .filter(({ key }) => !guard.isLeft(key))
+  const demand = new RouterDemand({
+    client: podClient,
+    namespaces: () =>
+      caches.models.list().flatMap((one) => (maySleepBySpec(one) ? [namespaceOf(one)] : [])),
+    routersOf: (namespace) => caches.pods.byIndex(INDEX.router, namespace),
+    onWanted: (namespace, names) =>
+      scaler.wake(scaledIn(caches.models.inNamespace(namespace)), names),
+    clock,
+    log: log.child({ controller: 'model-scaling' }),
+  })
+  const scaler: ReplicaScaler = new ReplicaScaler({
     name: 'model-scaling',
     client: podClient,
-    models: () =>
-      caches.models
-        .list()
-        .flatMap((model) => toScaled(model, { reader, groups }))
-        .filter(({ key }) => !guard.isLeft(key)),
+    models: () => scaledIn(caches.models.list()),
+    isWanted: (namespace, name) => demand.isWanted(namespace, name),
     onDecision: (key) => controller.enqueue(key),
     scalings: counts.scalings,
     clock,
@@ -80,7 +94,16 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     counts,
   }
   const controller: Controller = createModelController(passes, children, o.reconcileMs)
-  return { controller, scaler }
+  return { controller, scaler, demand }
+}
+
+function namespaceOf({ metadata: { namespace = '' } }: Stored<ModelObject>): string {
+  return namespace
+}
+
+function maySleepBySpec(model: Stored<ModelObject>): boolean {
+  const { spec } = readModelSpec(model)
+  return spec !== undefined && maySleep(toScaling(spec))
 }
 
 /** Lists the caches of the kinds that the applier makes; what a Model owns of them and does not want is deleted. */

@@ -315,7 +315,7 @@ await t.test('Models on a real API server', { skip }, async (t) => {
 
   await t.test('the provider Native follows requests in flight and queued', async (t) => {
     const namespace = await cluster.namespace()
-    cluster.load = { inFlight: 1, queued: 2, slots: 1 }
+    cluster.load = { inFlight: 1, queued: 2, slots: 1, requests: 0 }
     await cluster.applyModel(namespace, 'yolo', {
       scaling: {
         maxReplicas: 3,
@@ -328,7 +328,7 @@ await t.test('Models on a real API server', { skip }, async (t) => {
       (found) => found['status']?.readyReplicas === 3,
     )
     t.equal(model['status'].desiredReplicas, 3)
-    cluster.load = { inFlight: 0, queued: 0, slots: 1 }
+    cluster.load = { inFlight: 0, queued: 0, slots: 1, requests: 0 }
     await cluster.untilModel(namespace, 'yolo', (found) => found['status']?.replicas === 1)
   })
 

@@ -8,7 +8,7 @@ import {
   buildHeadless,
 } from '../../resources/build-model-children.ts'
 import type { ModelFacts } from '../../resources/model-facts.ts'
-import { planReplicas } from '../../resources/model-scaling.ts'
+import { maySleep, planReplicas } from '../../resources/model-scaling.ts'
 import type { PodGroup } from '../../resources/pod-group.ts'
 import {
   type Applier,
@@ -34,6 +34,7 @@ import { findClaimRefusal } from './claim-refusal.ts'
 import { type DesiredModel, toDesiredModel } from './desired-model.ts'
 import { BAD_OF_MODEL, childRepaired, replicasChanged } from './events.ts'
 import { explainFull, type PodRollout, replacesFirst } from './full-nodes.ts'
+import { markSleep } from './mark-sleep.ts'
 import type { ModelMetrics } from './metrics.ts'
 import { isVerified } from './model-conditions.ts'
 import { findFailure } from './model-failure.ts'
@@ -58,6 +59,7 @@ export interface ModelPassOptions
   /** Scaler that gives the replicas for the provider Native. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
+    wakeOne(key: string, uid: string): void
     forget(key: string): void
   }
   readonly guard: ReplicasGuard
@@ -109,6 +111,7 @@ export class ModelPass {
     const world = await this.#askRouters(facts, stored)
     await openGates(world, { client, clock, metrics, signal })
     await this.#tell(world)
+    await markSleep(world, { client, newest: stored.revisions[0], signal })
     throwIfFailed(world)
     if (stored.left !== undefined) throw stored.left
     return { requeueAfterMs: toNextLook(world, clock.epochMs()) }
@@ -156,6 +159,7 @@ export class ModelPass {
     desired: DesiredModel | undefined,
   ): Promise<Synced | undefined> {
     if (refusal !== undefined || desired === undefined) return undefined
+    this.#wakeEdited(desired)
     if (desired.isGuest) return await this.#syncGuest(desired)
     if (desired.held !== undefined) return undefined
     const { applier, reader, events } = this.#options
@@ -180,6 +184,16 @@ export class ModelPass {
       events.record(replicasChanged(model, live, now))
     }
     return { ...synced, replicasWriter }
+  }
+
+  /** Starts a pod for an edit of a Model that sleeps: an edit is tried once, and not only when somebody calls the model. */
+  #wakeEdited({ scaling, host }: DesiredModel): void {
+    const { reader, scaler } = this.#options
+    const isEdited = this.#before.observedGeneration !== this.#input.model.metadata.generation
+    const isAsleep = maySleep(scaling) && reader.deploymentOf(host)?.spec.replicas === 0
+    if (!isEdited || !isAsleep) return
+    const { namespace = '', name, uid } = host.metadata
+    scaler.wakeOne(`${namespace}/${name}`, uid)
   }
 
   #rolloutOf({ rollout }: Pick<ModelSpec, 'rollout'>, template: string | undefined): PodRollout {

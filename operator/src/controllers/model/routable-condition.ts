@@ -1,5 +1,6 @@
 import type { RouterView } from '../../pods/router-views.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
+import { areRequestsHeld } from './asleep.ts'
 import {
   canServe,
   currentPods,
@@ -14,12 +15,20 @@ type RoutableWorld = Pick<ModelWorld, 'modelName' | 'accepted' | 'routers' | 'tr
 /** Computes the condition Routable: whether all ready routers send requests to a pod of the newest template. */
 export function checkRoutable(world: ModelWorld): ConditionState {
   const serving = currentPods(world.pods).filter(canServe)
+  if (serving.length === 0 && areRequestsHeld(world)) return checkHeld(world)
   if (serving.length === 0) {
     return isFalse('NoReplica', 'no pod of the newest template has loaded the model')
   }
   const conditions = serving.map((pod) => checkPod(world, pod))
   const good = conditions.find(({ status }) => status === 'True')
   return good ?? conditions[0] ?? isUnknown('Pending', 'not asked yet')
+}
+
+/** Checks whether requests wait in all ready routers for a pod of what was accepted last. */
+function checkHeld(world: ModelWorld): ConditionState {
+  const [newest] = world.accepted
+  const routed = checkRouters(world, newest === undefined ? [] : [newest])
+  return routed.status === 'True' ? isTrue('Held', 'requests wait in routers for a pod') : routed
 }
 
 /** Checks whether requests may go to a pod: its versions are accepted, and all ready routers serve them. */
@@ -29,7 +38,13 @@ export function checkPod(world: RoutableWorld, pod: ModelPod): ConditionState {
   if (!versions.every((version) => isAccepted(world, version))) {
     return isFalse('NotAccepted', `pod "${name}": what it serves is not accepted`)
   }
-  const { routers, modelName, trouble } = world
+  return checkRouters(world, versions)
+}
+
+function checkRouters(
+  { routers, modelName, trouble }: RoutableWorld,
+  versions: readonly VersionRevision[],
+): ConditionState {
   if (routers.length === 0) {
     return trouble === undefined
       ? isFalse('NoRouters', 'no router of the namespace is ready')

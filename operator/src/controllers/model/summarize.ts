@@ -7,6 +7,7 @@ import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { isObserved, toPodsReady } from '../deployment-state.ts'
 import { toStatusSignature } from '../to-signature.ts'
+import { HELD_REASONS } from './asleep.ts'
 import {
   type ConditionStates,
   checkAccepted,
@@ -93,6 +94,8 @@ type Parts = Omit<ConditionStates, 'Ready'>
 /** Checks `Ready`. The first obstacle decides, or the thing that it waits for if it is a wait. */
 function checkReady(world: ModelWorld, states: Parts): ConditionState {
   const found = findLacking(world, states)
+  const { reason, message } = states.WorkloadAvailable
+  if (found === undefined && HELD_REASONS.has(reason)) return isTrue(reason, message)
   if (found === undefined) return isTrue('Ready', 'requests are answered')
   const isWait = WAITS.has(found.reason)
   return (isWait ? causeOf(world) : undefined) ?? found
@@ -114,10 +117,12 @@ function findLacking(world: ModelWorld, states: Parts): ConditionState | undefin
   }
   if (states.WorkloadAvailable.status !== 'True')
     return isFalse(...textOf(states.WorkloadAvailable))
-  if (deployment !== undefined && !isObserved(deployment)) {
+  // Requests wait meanwhile, so that it makes no difference to them how many pods there are.
+  const isHeld = HELD_REASONS.has(states.WorkloadAvailable.reason)
+  if (!isHeld && deployment !== undefined && !isObserved(deployment)) {
     return isUnknown('Reconciling', states.Progressing.message)
   }
-  if (!isRolledOut(world)) return isFalse(...textOf(states.Progressing))
+  if (!isHeld && !isRolledOut(world)) return isFalse(...textOf(states.Progressing))
   if (states.Routable.status !== 'True') return isFalse(...textOf(states.Routable))
   return undefined
 }

@@ -2,9 +2,12 @@ import { type IntOrString, toFailureText } from '@tutti/kube'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { isObserved, podCountsOf, templateOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
+import { areRequestsHeld } from './asleep.ts'
 import { checkChildren, findPassing } from './model-conditions.ts'
 import { count, type ModelWorld } from './model-world.ts'
 
+const ASLEEP =
+  'no pods while nobody calls the model: the first request starts one, and waits for it'
 const SUSPENDED = 'spec.suspend: no pods are wanted'
 
 /** Computes the condition WorkloadAvailable: whether enough pods are available, of any template. */
@@ -16,17 +19,22 @@ export function checkWorkload(world: ModelWorld): ConditionState {
     return isUnknown('Pending', 'the Deployment is not there yet')
   }
   const { wanted, available } = podCountsOf(deployment)
-  if (wanted === 0 && world.spec?.suspend === true) {
-    return isFalse('Suspended', SUSPENDED)
-  }
-  if (wanted === 0) return isFalse('ScaledToZero', 'no pods are wanted')
+  if (wanted === 0) return checkWithoutPods(world)
   const needed = neededOf(world, wanted)
   const text = `${available} of ${count(wanted, 'wanted pod')} available`
   if (available >= needed) return isTrue('Available', text)
+  if (available === 0 && areRequestsHeld(world))
+    return isTrue('Waking', `${text}; requests wait for it`)
   const blocked = checkChildren(world)
   if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
   if (failure !== undefined) return isFalse(failure.reason, toFailureText(failure))
   return isFalse('PodsNotReady', `${text}, want ${needed}`)
+}
+
+function checkWithoutPods(world: ModelWorld): ConditionState {
+  if (world.spec?.suspend === true) return isFalse('Suspended', SUSPENDED)
+  if (areRequestsHeld(world)) return isTrue('Asleep', ASLEEP)
+  return isFalse('ScaledToZero', 'no pods are wanted')
 }
 
 /** Computes the condition Suspended: whether the Model has no pods because its spec says so. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type CelRule, cel, listAtomic, mapOf, text, told } from '../schema/cel.ts'
-import { dnsLabel, Quantity, whole } from '../schema/fields.ts'
+import { dnsLabel, duration, Quantity, whole } from '../schema/fields.ts'
 
 /*
  * Who decides on the replicas of a Model. `metrics` and `behavior` are those of autoscaling/v2, word for word.
@@ -107,14 +107,17 @@ export const ScalingFields = z.strictObject({
       'Who decides: Native (the operator, by requests in flight and queued), HPA (a HorizontalPodAutoscaler that the operator creates from `metrics`) or None (you, or an autoscaler of your own). Default Native.',
     ),
   minReplicas: whole(
-    1,
+    0,
     MAX_REPLICAS,
-    'Fewest replicas. Default 1. Not with the provider None.',
+    'Fewest replicas. 0, with the provider Native: no pods while nobody calls the model; the first request starts one and waits for it. Default 1. Not with the provider None.',
   ).optional(),
   maxReplicas: whole(
     1,
     MAX_REPLICAS,
-    'Most replicas. Default `minReplicas`. Not with the provider None.',
+    'Most replicas. Default `minReplicas`, at least 1. Not with the provider None.',
+  ).optional(),
+  idleAfter: duration(
+    'Time without a request after which the pods go, with `minReplicas: 0` only. Default 5m.',
   ).optional(),
   replicas: whole(
     0,
@@ -180,6 +183,17 @@ export const ModelScaling = cel(
   WithTolerance,
   BOUNDS_IN_ORDER,
   noneTakesReplicas(PROVIDER),
+  {
+    rule: `!has(self.minReplicas) || self.minReplicas > 0 || ${PROVIDER} != 'HPA'`,
+    message:
+      'got 0 with the provider HPA, want at least 1: an HPA measures pods, so without any it never starts the first one; want the provider Native for 0',
+    field: 'minReplicas',
+  },
+  {
+    rule: `!has(self.idleAfter) || (has(self.minReplicas) && self.minReplicas == 0)`,
+    message: 'want it with minReplicas 0 only: other Models always have a pod',
+    field: 'idleAfter',
+  },
   {
     rule: `!has(self.replicas) || self.replicas == ${DEFAULT_REPLICAS} || ${PROVIDER} == 'None'`,
     message:

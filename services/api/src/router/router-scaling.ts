@@ -15,7 +15,7 @@ const replicas = (description: string) =>
     message: 'got 0, want at least 1: without a router no request of the namespace is answered',
   })
 
-const Fields = ScalingFields.extend({
+const Fields = ScalingFields.omit({ idleAfter: true }).extend({
   provider: z
     .enum(['Native', 'HPA', 'None'])
     .optional()

@@ -52,9 +52,16 @@ const PLACEMENT = {
   ),
 }
 
+const BuiltinsScaling = cel(ModelScaling, {
+  rule: '!has(self.minReplicas) || self.minReplicas > 0',
+  message:
+    'got 0, want at least 1: these pods are small, and there are none while no Ensemble needs them',
+  field: 'minReplicas',
+})
+
 const Builtins = z
   .strictObject({
-    scaling: ModelScaling.optional().describe(
+    scaling: BuiltinsScaling.optional().describe(
       'How the number of pods is decided, and its bounds, as in a Model. Default: one pod.',
     ),
     resources: ModelResources.optional().describe(

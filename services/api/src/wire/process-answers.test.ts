@@ -22,7 +22,16 @@ const served: fc.Arbitrary<ServedByRouter> = fc.record(
 const load: fc.Arbitrary<StepLoad> = fc.record(
   {
     models: fc.array(
-      fc.record({ name: fc.string(), inFlight: natural, queued: natural, slots: natural }, plain),
+      fc.record(
+        {
+          name: fc.string(),
+          inFlight: natural,
+          queued: natural,
+          slots: natural,
+          requests: natural,
+        },
+        { ...plain, requiredKeys: ['name', 'inFlight', 'queued', 'slots'] },
+      ),
     ),
   },
   plain,

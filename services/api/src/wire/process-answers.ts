@@ -36,6 +36,8 @@ export const StepLoad = z.object({
       queued: Natural,
       /** Requests that can execute at the same time. */
       slots: Natural,
+      /** Requests since the start of the process; absent from a process of a release that does not count them. */
+      requests: Natural.exactOptional(),
     }),
   ),
 })

@@ -135,6 +135,9 @@ const SCALINGS: readonly Manifest[] = [
   { provider: 'None', metrics: [someMetric] },
   { replicas: 2 },
   { provider: 'HPA', replicas: 0 },
+  { provider: 'HPA', minReplicas: 0, metrics: [someMetric] },
+  { minReplicas: 1, idleAfter: '1m' },
+  { minReplicas: 0, idleAfter: '0s' },
   { provider: 'HPA', target: 1 },
   { provider: 'HPA' },
   { metrics: [someMetric] },
@@ -275,7 +278,7 @@ const ROUTER_CHANGES: readonly Manifest[] = [
   ...badKeys.map((nodeSelector) => ({ builtins: { nodeSelector } })),
   ...POD_TEMPLATES,
   ...POD_TEMPLATES.map((builtins) => ({ builtins })),
-  ...SCALINGS.map((scaling) => ({ builtins: { scaling } })),
+  ...[...SCALINGS, { minReplicas: 0 }].map((scaling) => ({ builtins: { scaling } })),
   ...[...SCALINGS, ...ROUTER_SCALINGS].map((scaling) => ({ scaling })),
 ]
 
@@ -299,7 +302,8 @@ function breakRule(manifest: Manifest, at: number): Manifest {
 export const someManifest: fc.Arbitrary<Manifest> = fc
   .tuple(
     fc.constantFrom(...WHOLE),
-    fc.option(fc.nat()),
+    // Each change as often as any other.
+    fc.option(fc.noBias(fc.nat({ max: 9999 }))),
     fc.oneof(fc.constant([]), fc.array(change, { minLength: 1, maxLength: 2 })),
   )
   .map(([whole, at, changes]) => {

@@ -71,8 +71,9 @@ export const WHOLE: readonly Manifest[] = [
     },
     scaling: {
       provider: 'Native',
-      minReplicas: 1,
+      minReplicas: 0,
       maxReplicas: 4,
+      idleAfter: '10m',
       target: 8,
       behavior: { scaleDown: { stabilizationWindowSeconds: 60 } },
     },

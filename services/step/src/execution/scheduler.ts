@@ -46,6 +46,7 @@ export function createFindExecutor(
       const { model, version } = target
       try {
         const { check, scheduler, cached = scheduler } = table.findPinned(target)
+        scheduler.requests += 1
         cached.execute(check(request), sink, o)
       } catch (error) {
         const failure = ServeError.from(error)
@@ -59,6 +60,8 @@ export function createFindExecutor(
 /** Feeds the instances of one model version from its queue. Owns both; everything else sends it requests. */
 export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
   readonly context: ExecutionContext
+  /** Requests that came for the version, those too that the cache answers; the one that finds it counts them. */
+  requests = 0
   readonly #dependencies: SchedulerDependencies<ScheduledRequest>
   readonly #executions: Execution[] = []
   readonly #drained = new ReadyGate()
@@ -76,7 +79,8 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   get load() {
     const { queue, instances } = this.#dependencies
-    return { inFlight: this.#inFlight, queued: queue.length, freeSlots: instances.idle }
+    const { requests } = this
+    return { inFlight: this.#inFlight, queued: queue.length, freeSlots: instances.idle, requests }
   }
 
   /** Executes a request that was checked; as an Executor. */

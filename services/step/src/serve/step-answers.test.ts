@@ -45,8 +45,8 @@ await t.test('a step tells what it serves and how loaded it is', async (t) => {
     ],
   )
   const idle = [
-    { name: 'batched', inFlight: 0, queued: 0, slots: 24 },
-    { name: 'serial', inFlight: 0, queued: 0, slots: 2 },
+    { name: 'batched', inFlight: 0, queued: 0, slots: 24, requests: 0 },
+    { name: 'serial', inFlight: 0, queued: 0, slots: 2, requests: 0 },
   ]
   t.same(parseStepLoad(await ask(port, '/tutti/v1/load')), { models: idle })
 
@@ -62,13 +62,16 @@ await t.test('a step tells what it serves and how loaded it is', async (t) => {
     parseStepLoad(await ask(port, '/tutti/v1/load')).models.find(({ name }) => name === 'serial')
   // Those that wait arrive one by one.
   while ((await serial())?.queued !== 3) await new Promise((resolve) => setImmediate(resolve))
-  t.same(await serial(), { name: 'serial', inFlight: 2, queued: 3, slots: 2 })
+  t.same(await serial(), { name: 'serial', inFlight: 2, queued: 3, slots: 2, requests: 5 })
   for (let i = 0; i < 5; i++) {
     await model.begun(i + 1)
     model.at(i).finish()
   }
   for (const answer of await Promise.all(answers)) t.equal(answer.status, 200)
-  t.same(parseStepLoad(await ask(port, '/tutti/v1/load')), { models: idle })
+  const [batched, used] = idle
+  t.same(parseStepLoad(await ask(port, '/tutti/v1/load')), {
+    models: [batched, { ...used, requests: 5 }],
+  })
 })
 
 await t.test('it says what it loads while it loads', async (t) => {

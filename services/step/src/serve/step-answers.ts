@@ -22,15 +22,18 @@ export function createStepAnswers(
   ])
 }
 
+const NO_LOAD = { inFlight: 0, queued: 0, slots: 0, requests: 0 }
+
 /** Sums over the versions of a model. Reads counters that the schedulers keep anyway. */
 function toStepLoad(step: Step | undefined): StepLoad {
-  const models = new Map<string, { inFlight: number; queued: number; slots: number }>()
-  for (const { model, inFlight, queued, slots } of step?.load().models ?? []) {
-    const sum = models.get(model) ?? { inFlight: 0, queued: 0, slots: 0 }
+  const models = new Map<string, typeof NO_LOAD>()
+  for (const { model, inFlight, queued, slots, requests } of step?.load().models ?? []) {
+    const sum = models.get(model) ?? { ...NO_LOAD }
     // A scheduler counts what waits as in flight too.
     sum.inFlight += Math.max(0, inFlight - queued)
     sum.queued += queued
     sum.slots += slots
+    sum.requests += requests
     models.set(model, sum)
   }
   return { models: [...models].map(([name, load]) => ({ name, ...load })) }
