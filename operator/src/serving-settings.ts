@@ -5,7 +5,11 @@ import { NATS_SECRETS } from './nats/tenancy-secrets.ts'
 import type { OperatorFlags } from './operator-flags.ts'
 import { PodDefaults } from './resources/pod-defaults.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
-import type { PodNatsSettings as PodAccess, StepPodSettings } from './resources/step-settings.ts'
+import type {
+  NodeCache,
+  PodNatsSettings as PodAccess,
+  StepPodSettings,
+} from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
 import { readMeshPorts } from './workload-flags.ts'
 
@@ -28,6 +32,8 @@ export function toStepPodSettings({
     hasAssignedUser: flags['namespace-assigns-user'],
     proxies: toProxies(flags),
     podDefaults: readPodDefaults('step-defaults', flags),
+    cache: toCache(flags),
+    hasImageVolumes: flags['image-volumes'],
     nats: toPodAccess(toNatsSettings(flags)),
     metricsConfig: flags['metrics-config'],
     telemetry: toTelemetry(flags),
@@ -55,6 +61,17 @@ function toProxies(flags: OperatorFlags): StepPodSettings['proxies'] {
     ...(https !== undefined && { HTTPS_PROXY: https }),
     ...(none !== undefined && { NO_PROXY: none }),
   }
+}
+
+/** @throws ServeError FLAG_INVALID for two places. */
+function toCache(flags: OperatorFlags): NodeCache | undefined {
+  const { 'cache-claim': claim, 'cache-host-path': path } = flags
+  if (claim !== undefined && path !== undefined) {
+    throw flagRefusal('--cache-claim', 'came with --cache-host-path, want one of the two')
+  }
+  const common = { namespaces: flags['cache-namespace'], maxBytes: flags['cache-max-bytes'] }
+  if (claim !== undefined) return { place: { kind: 'claim', claim }, ...common }
+  return path === undefined ? undefined : { place: { kind: 'hostPath', path }, ...common }
 }
 
 function toTelemetry(flags: OperatorFlags): TelemetrySettings | undefined {

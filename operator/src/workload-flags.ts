@@ -99,6 +99,34 @@ export const WORKLOAD_FLAGS = {
     type: 'string',
     description: 'NO_PROXY of the containers that fetch models. Default: none.',
   },
+  'cache-host-path': {
+    type: 'string',
+    description:
+      'Folder of each node that keeps downloads of models for all its pods, with a folder for each namespace. Default: none.',
+  },
+  'cache-claim': {
+    type: 'string',
+    description:
+      'PersistentVolumeClaim of each namespace that keeps downloads of models for all its pods, in place of a folder. Default: none.',
+  },
+  'cache-namespace': {
+    type: 'string',
+    repeatable: true,
+    description: 'Namespace whose Models use the cache. Repeat the flag for more. Default: all.',
+  },
+  'cache-max-bytes': {
+    type: 'int',
+    min: 1,
+    default: 100 * 2 ** 30,
+    unit: 'bytes',
+    description: 'Largest size of the cache of a namespace on a node, or in a claim.',
+  },
+  'image-volumes': {
+    type: 'bool',
+    default: false,
+    description:
+      'Pods mount images of `image://` as volumes. False: they copy the files, for which no node needs anything.',
+  },
   'namespace-assigns-user': {
     type: 'bool',
     default: false,

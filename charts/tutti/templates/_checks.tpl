@@ -24,6 +24,11 @@
 {{- $problems = append $problems "step.image.digest: got a digest without step.pythonImage, want its repository and digest too" -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.step.cache -}}
+{{- if and .hostPath .claim -}}
+{{- $problems = append $problems "step.cache: got hostPath and claim, want one of the two" -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $defaults := dict "step" .Values.step.defaults "router" .Values.router.defaults -}}
 {{- $template := $defaults.podTemplate | default dict -}}
 {{- if regexMatch "[\\[:,]null[\\],}]" (toJson $template) -}}
@@ -111,7 +116,8 @@ serviceAccount: [create]
 rbac: [create, aggregateRoles]
 router: [replicas, image, allowImage, console, defaults]
 router.image: [repository, pullPolicy]
-step: [image, pythonImage, cudaImage, pythonCudaImage, allowHostAccess, defaults]
+step: [image, pythonImage, cudaImage, pythonCudaImage, allowHostAccess, imageVolumes, cache, defaults]
+step.cache: [maxGiB]
 step.image: [repository, pullPolicy]
 proxy: [none]
 nats: [enabled, replicas, subjectPrefix, credentialLifetimeSeconds, image, config, accounts, podDisruptionBudget, external]

@@ -19,6 +19,18 @@
 {{- if include "tutti.namespaceAssignsUser" . -}}
 {{- $flags = append $flags "--namespace-assigns-user=true" -}}
 {{- end -}}
+{{- if .Values.step.imageVolumes -}}
+{{- $flags = append $flags "--image-volumes=true" -}}
+{{- end -}}
+{{- with .Values.step.cache -}}
+{{- if or .hostPath .claim -}}
+{{- $flags = append $flags (ternary (printf "--cache-host-path=%s" .hostPath) (printf "--cache-claim=%s" .claim) (ne .hostPath "")) -}}
+{{- $flags = append $flags (printf "--cache-max-bytes=%d" (mul .maxGiB 1073741824)) -}}
+{{- range .namespaces -}}
+{{- $flags = append $flags (printf "--cache-namespace=%s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if ne .Values.router.console "None" -}}
 {{- $flags = append $flags (printf "--router-console=%s" .Values.router.console) -}}
 {{- end -}}

@@ -3,6 +3,7 @@ import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
 import type { ModelFacts } from './model-facts.ts'
 import { resourcesOfFetch } from './model-resources.ts'
+import { cacheArgs } from './node-cache.ts'
 import { type PodGroup, partName } from './pod-group.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
 import { PORTS } from './step-settings.ts'
@@ -25,7 +26,7 @@ export interface ArtifactParts {
 }
 
 /** A Model in its pods: what its parts are built from, and the names that they get there. */
-interface Placed extends Pick<ModelFacts, 'spec' | 'settings'> {
+interface Placed extends Pick<ModelFacts, 'spec' | 'settings' | 'namespace'> {
   readonly directory: string
   readonly nameOf: (part: string) => string
 }
@@ -37,9 +38,9 @@ export function modelDirectory(modelName: string): string {
 
 /** Builds the volumes and init containers that bring a Model's artifacts into the pods of a group and check their digest. */
 export function buildArtifactParts(group: PodGroup, facts: ModelFacts): ArtifactParts {
-  const { spec, settings, modelName } = facts
+  const { spec, settings, namespace, modelName } = facts
   const nameOf = (part: string): string => partName(group, part, facts)
-  const placed = { spec, settings, directory: modelDirectory(modelName), nameOf }
+  const placed = { spec, settings, namespace, directory: modelDirectory(modelName), nameOf }
   const source = parseArtifactSource(spec.storageUri)
   return source.kind === 'remote' ? buildFetched(placed, source.uri) : buildMounted(placed, source)
 }
@@ -49,13 +50,19 @@ type Mounted = Exclude<ArtifactSource, { kind: 'remote' }>
 function buildMounted(placed: Placed, source: Mounted): ArtifactParts {
   const { directory, nameOf } = placed
   const volume = nameOf(VOLUME)
-  const mount = toMount(source, { name: volume, mountPath: directory })
+  const { hasImageVolumes = false } = placed.settings
+  const isCopied = source.kind === 'image' && !hasImageVolumes
+  const mount = toMount(source, { name: volume, mountPath: directory, isCopied })
   const { digest } = placed.spec.storage ?? {}
-  const copy = source.kind === 'image' ? [buildCopy(placed, source)] : []
+  const copy = isCopied ? [buildCopy(placed, source)] : []
   const name = nameOf(copy.length > 0 ? VERIFY : FETCH)
   const args = ['fetch', '--verify', directory, '--digest', digest ?? '']
   const verify = digest === undefined ? [] : [buildFetch(placed, { name, args, mounts: [mount] })]
-  return { initContainers: [...copy, ...verify], volumes: [toVolume(volume, source)], mount }
+  return {
+    initContainers: [...copy, ...verify],
+    volumes: [toVolume(volume, source, isCopied)],
+    mount,
+  }
 }
 
 /**
@@ -86,6 +93,7 @@ function buildFetched(placed: Placed, uri: string): ArtifactParts {
     // Where the step answers the operator later.
     '--progress-port',
     String(PORTS.metrics),
+    ...cacheArgs(placed),
     ...(digest === undefined ? [] : ['--digest', digest]),
     ...(secretRef === undefined ? [] : ['--secret-dir', CREDENTIALS]),
   ]
@@ -109,15 +117,20 @@ function buildFetched(placed: Placed, uri: string): ArtifactParts {
   }
 }
 
-function toVolume(name: string, source: Mounted): Volume {
-  if (source.kind === 'image') return { name, emptyDir: {} }
+function toVolume(name: string, source: Mounted, isCopied: boolean): Volume {
+  if (isCopied) return { name, emptyDir: {} }
+  // As for containers, the tag decides when to pull.
+  if (source.kind === 'image') return { name, image: { reference: source.image } }
   return source.kind === 'claim'
     ? { name, persistentVolumeClaim: { claimName: source.claim, readOnly: true } }
     : { name, hostPath: { path: source.path, type: 'Directory' } }
 }
 
-function toMount(source: Mounted, at: Pick<VolumeMount, 'name' | 'mountPath'>): VolumeMount {
-  const hasPath = source.kind === 'claim' && source.path !== ''
+function toMount(
+  source: Mounted,
+  { isCopied, ...at }: Pick<VolumeMount, 'name' | 'mountPath'> & { readonly isCopied: boolean },
+): VolumeMount {
+  const hasPath = source.kind !== 'hostPath' && !isCopied && source.path !== ''
   return { ...at, readOnly: true, ...(hasPath && { subPath: source.path }) }
 }
 

@@ -3,6 +3,7 @@ import { acceptedGate } from '../pods/pod-state.ts'
 import { buildArtifactParts } from './model-artifacts.ts'
 import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-container.ts'
 import { devicesOf } from './model-devices.ts'
+import { mountCache } from './node-cache.ts'
 import { toPlain } from './plain.ts'
 import { joinMetadata, overlayAll } from './pod-defaults.ts'
 import type { PodGroup } from './pod-group.ts'
@@ -24,7 +25,7 @@ export function buildPodTemplate(group: PodGroup): PodTemplateSpec {
       ...joinMetadata('annotations', ...templates),
       ...(credentials.length > 0 && { [CREDENTIALS_ANNOTATION]: credentials.join(' ') }),
     },
-    spec: overlayAll(buildPodSpec(group), ...templates),
+    spec: mountCache(overlayAll(buildPodSpec(group), ...templates), group),
   })
 }
 

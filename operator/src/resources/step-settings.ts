@@ -29,6 +29,10 @@ export interface StepPodSettings extends StepImages, PodSettings {
   readonly proxies: Readonly<Record<string, string>>
   /** Additions of the installation to all pods of steps. */
   readonly podDefaults?: PodDefaults | undefined
+  /** Cache of downloads that pods share; undefined: they have none. */
+  readonly cache?: NodeCache | undefined
+  /** True if the nodes mount images as volumes. */
+  readonly hasImageVolumes?: boolean
   readonly nats: PodNatsSettings
   /** Values of `--metrics-config` for the pods; empty for their defaults. */
   readonly metricsConfig: readonly string[]
@@ -39,6 +43,17 @@ export interface StepPodSettings extends StepImages, PodSettings {
   readonly network: NetworkSettings
   /** Transport that the namespace's Router sets; undefined for NATS. */
   readonly transport?: StepTransport | undefined
+}
+
+/** The cache of downloads that the administrator has named. */
+export interface NodeCache {
+  /** A claim that each of the namespaces has, or a folder of each node. */
+  readonly place:
+    | { readonly kind: 'claim'; readonly claim: string }
+    | { readonly kind: 'hostPath'; readonly path: string }
+  /** Namespaces whose Models use it; empty for all. */
+  readonly namespaces: readonly string[]
+  readonly maxBytes: number
 }
 
 /** The transport of tensors and messages between routers and steps without NATS. If all goes over NATS, it is undefined. */

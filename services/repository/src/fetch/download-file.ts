@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
 import { ServeError } from '@tutti/errors'
 import type { FetchContext } from './fetch-options.ts'
 import { type HttpClient, type StreamedAnswer, toStatusFailure } from './http-get.ts'
@@ -20,8 +21,6 @@ export interface DownloadOptions {
 export interface Download {
   /** Bytes that came. */
   readonly sizeBytes: number
-  /** A strong entity tag, or ''. */
-  readonly etag: string
 }
 
 /**
@@ -34,16 +33,19 @@ export async function downloadFile(
   answer: StreamedAnswer,
   o: DownloadOptions,
 ): Promise<Download | undefined> {
-  const { status, headers, body } = answer
+  const { status, body } = answer
   if (status === 304) {
     body.destroy()
     return undefined
   }
   if (status !== (o.from === undefined ? 200 : 206))
     throw (await o.refused?.(answer)) ?? toStatusFailure(answer)
-  // Weak tags say that two states mean the same, not that they have the same bytes.
-  const etag = headers.etag?.startsWith('"') === true ? headers.etag : ''
-  return { sizeBytes: await receive(answer, o), etag }
+  return { sizeBytes: await receive(answer, o) }
+}
+
+/** Reads the entity tag of a response. Weak ones say that two states mean the same, not that they have the same bytes. */
+export function strongTagOf({ etag = '' }: IncomingHttpHeaders): string {
+  return etag.startsWith('"') ? etag : ''
 }
 
 /** @returns the number of bytes. */

@@ -9,6 +9,7 @@ import { ServeError } from '@tutti/errors'
 import { following, persist } from './attempts.ts'
 import { Bucket } from './bucket.ts'
 import type { FetchCredentials } from './credentials.ts'
+import { DownloadCache } from './download-cache.ts'
 import { fetchBucket } from './fetch-bucket.ts'
 import { fetchHttp, requireDigest } from './fetch-http.ts'
 import { fetchHub } from './fetch-hub.ts'
@@ -32,6 +33,8 @@ export interface FetchRequest extends Pick<FetchContext, 'random' | 'identity'> 
   /** Wanted digest, `sha256:` and 64 hex digits: that of the archive for http(s), else of the tree. */
   readonly digest?: string | undefined
   readonly credentials?: FetchCredentials
+  /** Folder and largest size, in bytes, of a cache that other fetches share; undefined for none. */
+  readonly cache?: { readonly directory: string; readonly maxBytes: number } | undefined
   readonly bounds?: Partial<FetchBounds>
   readonly signal: AbortSignal
   readonly clock?: Clock
@@ -55,12 +58,14 @@ export async function fetchArtifact(o: FetchRequest): Promise<FetchedArtifact> {
   const { uri, to, digest } = o
   const source = parseSourceUri(uri)
   requireSha256(digest)
+  const { clock = systemClock, log = silentLogger } = o
   const context: FetchContext = {
     credentials: {},
-    clock: systemClock,
-    log: silentLogger,
     ...o,
+    clock,
+    log,
     bounds: { ...FETCH_BOUNDS, ...o.bounds },
+    cache: o.cache && new DownloadCache({ ...o.cache, clock, log }),
   }
   const work = new WorkFolder(to)
   const attempt = { source, digest, uri, work, context }

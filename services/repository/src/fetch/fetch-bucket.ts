@@ -100,15 +100,34 @@ async function download(
   path: string,
   o: FetchOptions,
 ): Promise<void> {
-  const { key, tag, sizeBytes, isFolder } = object
-  const changed = (): ServeError =>
-    new ServeError('ARTIFACT_UNAVAILABLE', `object '${key}' changed during the fetch`)
+  const { tag, sizeBytes, isFolder } = object
   if (o.done.has(path)) return
   await onDisk(path, () => mkdir(isFolder ? path : dirname(path), { recursive: true }))
   if (isFolder) return
+  const { cache, signal, transfer } = o.context
+  const get = () => downloadObject(bucket, object, path, o)
+  // Without a tag nothing tells one state of an object from another.
+  if (cache === undefined || tag === '') await get()
+  else {
+    const name = JSON.stringify([bucket.api.object(object).url.href, tag, sizeBytes])
+    const isCached = await cache.share({ name }, { path, signal, download: get })
+    if (isCached) transfer?.add(sizeBytes)
+  }
+  o.done.add(path)
+}
+
+async function downloadObject(
+  bucket: Bucket,
+  object: ModelObject,
+  path: string,
+  { context }: FetchOptions,
+): Promise<void> {
+  const { key, tag, sizeBytes } = object
+  const changed = (): ServeError =>
+    new ServeError('ARTIFACT_UNAVAILABLE', `object '${key}' changed during the fetch`)
   const answer = await bucket.object(object)
   const found = await downloadFile(answer, {
-    context: o.context,
+    context,
     client: bucket.client,
     path,
     refused: async (refusal) => {
@@ -119,5 +138,4 @@ async function download(
   // A server may not know the condition of the request.
   const isOther = tag !== '' && bucket.api.tagOf(answer.headers) !== tag
   if (found?.sizeBytes !== sizeBytes || isOther) throw changed()
-  o.done.add(path)
 }

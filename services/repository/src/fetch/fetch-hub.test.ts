@@ -1,4 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, SecretText, systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
@@ -170,6 +171,29 @@ await t.test('small files are held against their git digest', async (t) => {
     message: /config\.pbtxt' has other bytes/,
   })
 })
+
+await t.test(
+  'pods that share a cache download a file once, and believe its digest alone',
+  async (t) => {
+    const { folder, fetched, server, store } = await prepare(t)
+    const cache = { directory: join(folder, 'cache'), maxBytes: 100_000_000 }
+    const { digest } = await fetched({ cache })
+    const files = () => server.heard.filter(({ path }) => path.includes('/resolve/')).length
+    t.same([files(), store.heard.length], [3, 1])
+    t.match(await fetched({ cache, to: join(folder, 'other') }), { digest, isFetched: true })
+    t.same([files(), store.heard.length], [3, 1])
+    // A pod of the namespace writes what it likes: small files have no SHA-256, but are held against git's.
+    const names = await readdir(cache.directory)
+    const small = createHash('sha256').update(REPOSITORY['faces/config.pbtxt']).digest('hex')
+    const poison = createHash('sha256').update('poison').digest('hex')
+    await writeFile(join(cache.directory, `content-${poison}`), 'poison')
+    for (const name of names.filter((one) => one.startsWith('name-'))) {
+      await writeFile(join(cache.directory, name), poison)
+    }
+    t.ok(names.includes(`content-${small}`))
+    t.match(await fetched({ cache, to: join(folder, 'third') }), { digest, isFetched: true })
+  },
+)
 
 await t.test('what a Hub may answer wrongly', async (t) => {
   const { hub, failure } = await prepare(t)

@@ -1,5 +1,6 @@
 import type { Clock, Logger, Transfer } from '@tutti/chassis'
 import type { FetchCredentials } from './credentials.ts'
+import type { DownloadCache } from './download-cache.ts'
 import type { WorkFolder } from './work-folder.ts'
 
 /** Limits of a fetch. */
@@ -44,6 +45,8 @@ export interface FetchContext {
   /** Uniform in [0, 1); for the waits between attempts. */
   readonly random?: () => number
   readonly log: Pick<Logger, 'warn'>
+  /** Cache that other fetches share. */
+  readonly cache?: DownloadCache | undefined
   /** Transfer that shows the progress of the fetch. */
   readonly transfer?: Pick<Transfer, 'begin' | 'add'> | undefined
 }

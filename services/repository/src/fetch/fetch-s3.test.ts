@@ -73,6 +73,19 @@ await t.test('a prefix becomes a folder', async (t) => {
   t.equal((await files()).length, 5)
 })
 
+await t.test('pods that share a cache download an object once in each of its states', async (t) => {
+  const { s3, folder, fetched, gets } = await prepare(t)
+  const cache = { directory: join(folder, 'cache'), maxBytes: 10_000 }
+  const { digest } = await fetched({ cache })
+  t.equal(gets(), 3)
+  t.match(await fetched({ cache, to: join(folder, 'other') }), { digest, isFetched: true })
+  t.equal(gets(), 3)
+  s3.objects.set('models/yolo/config.pbtxt', 'backend: "c"')
+  await fetched({ cache, to: join(folder, 'third') })
+  t.equal(gets(), 4)
+  t.equal(await readFile(join(folder, 'third/config.pbtxt'), 'utf8'), 'backend: "c"')
+})
+
 await t.test('where a bucket is', (t) => {
   const cases: readonly (readonly [string, string | undefined, string | undefined, string])[] = [
     ['models', undefined, undefined, 'https://models.s3.us-east-1.amazonaws.com/'],

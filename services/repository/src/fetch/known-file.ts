@@ -56,8 +56,28 @@ export async function downloadKnownFiles(
 }
 
 async function downloadOne(file: KnownFile, client: HttpClient, o: FetchOptions): Promise<void> {
-  const { to: path, sizeBytes, name } = file
+  const { to: path, digest, sizeBytes } = file
+  const { cache, signal, transfer } = o.context
   await onDisk(path, () => mkdir(dirname(path), { recursive: true }))
+  const before = await sizeOf(path)
+  const download = () => downloadRest(file, client, o)
+  if (cache === undefined) await download()
+  else {
+    const { kind, hex } = digest
+    const key = kind === 'sha256' ? { sha256: hex } : { name: `git ${hex}` }
+    const isCached = await cache.share(key, { path, signal, download })
+    // Of a name, the cache does not know what it stands for.
+    if (isCached && (await digestOf(path, file)) !== hex) {
+      await onDisk(path, () => rm(path))
+      await download()
+    } else if (isCached) transfer?.add(sizeBytes - before)
+  }
+  o.done.add(path)
+}
+
+/** Downloads what a file lacks, and checks the whole. */
+async function downloadRest(file: KnownFile, client: HttpClient, o: FetchOptions): Promise<void> {
+  const { to: path, sizeBytes, name } = file
   const before = await sizeOf(path)
   try {
     if (before < sizeBytes || sizeBytes === 0) await continueFile(file, before, client, o)
@@ -66,12 +86,11 @@ async function downloadOne(file: KnownFile, client: HttpClient, o: FetchOptions)
     if (kept >= before + PROGRESS_BYTES) o.done.add(`${path}:${kept}`)
   }
   const size = await sizeOf(path)
-  if (size === sizeBytes && (await digestOf(path, file)) === file.digest.hex) {
-    o.done.add(path)
-    return
+  if (size === sizeBytes && (await digestOf(path, file)) === file.digest.hex) return
+  if (size < sizeBytes) {
+    const text = `'${name}': ${size} bytes came, want ${sizeBytes}`
+    throw new ServeError('ARTIFACT_UNAVAILABLE', text)
   }
-  const problem = size < sizeBytes ? `${size} bytes came, want ${sizeBytes}` : undefined
-  if (problem !== undefined) throw new ServeError('ARTIFACT_UNAVAILABLE', `'${name}': ${problem}`)
   await onDisk(path, () => rm(path))
   // Two halves may be of different files, where a server takes no notice of the address.
   const reason = before === 0 ? 'ARTIFACT_MISMATCH' : 'ARTIFACT_UNAVAILABLE'

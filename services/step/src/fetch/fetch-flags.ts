@@ -39,6 +39,19 @@ export const FETCH_FLAGS = {
     path: 'folder',
     description: 'Folder of a Secret, with a file for each key.',
   },
+  cache: {
+    type: 'string',
+    path: 'folder',
+    description:
+      'Folder that keeps downloads, for this and other fetches. It may be shared by processes on several machines.',
+  },
+  'cache-max-bytes': {
+    type: 'int',
+    min: 1,
+    default: 100 * 2 ** 30,
+    unit: 'bytes',
+    description: 'Largest size of that folder. What was not used for the longest time goes first.',
+  },
   'max-bytes': {
     type: 'int',
     min: 1,

@@ -130,7 +130,10 @@ async function fetchOrVerify(
     const credentials = await readCredentials(flags['secret-dir'], environment.env)
     const identity = awsPodIdentity(environment.env)
     const progressPort = flags['progress-port']
-    const fetch = { uri, to, digest, credentials, identity, bounds, log, progressPort }
+    const directory = flags.cache
+    const cache =
+      directory === undefined ? undefined : { directory, maxBytes: flags['cache-max-bytes'] }
+    const fetch = { uri, to, digest, credentials, identity, bounds, cache, log, progressPort }
     return await fetchTo(fetch, environment)
   }
   if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
