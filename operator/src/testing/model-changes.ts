@@ -67,6 +67,7 @@ const ARTIFACTS: readonly FieldChange[] = [
     ['storageUri', ARCHIVE, 'pvc://models/yolo'],
     ['storageUri', 's3://models/a', 's3://models/b'],
     ['storageUri', ARCHIVE, IMAGE_URI],
+    ['storageUri', 'gs://models/a', 'as://account/models/a'],
     ['storageUri', 'hf://owner/name@main/onnx', 'hf://owner/name@v2/onnx'],
     ['storageUri', 'oci://models.example:5000/yolo:1', `oci://models.example/yolo@${DIGEST}/a`],
     ['storageUri', 'image://models.example/yolo:2/models/yolo', IMAGE_URI],

@@ -76,7 +76,7 @@ await t.test(
     const cases: [Spec, RegExp][] = [
       [{ modelName: '.hidden' }, /^spec\.modelName: /],
       [{ modelFormat: { name: 'tensorrt' } }, /^spec\.modelFormat\.name: .*onnx/],
-      [{ storageUri: 'gs://x/y' }, /^spec\.storageUri: got 'gs:\/\/x\/y', want pvc:\/\/CLAIM/],
+      [{ storageUri: 'ftp://x/y' }, /^spec\.storageUri: got 'ftp:\/\/x\/y', want pvc:\/\/CLAIM/],
       [
         { storageUri: 'hf://x' },
         /^spec\.storageUri: got 'hf:\/\/x', want .*hf:\/\/OWNER\/NAME@REVISION\/PATH/,

@@ -70,11 +70,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     description: 'Fetches a model from where it is stored, or checks its digest.',
     load: async () => {
       const { FETCH_FLAGS, FETCH_USAGE, FetchResult, runFetch } = await import('@tutti/step')
+      const { cloudIdentity } = await import('@tutti/cloud-identity')
       return {
         usage: FETCH_USAGE,
         flags: FETCH_FLAGS,
         result: FetchResult,
-        run: (argv, environment) => runFetch('tutti fetch', argv, environment),
+        run: (argv, environment) => runFetch('tutti fetch', argv, environment, cloudIdentity),
       }
     },
   },

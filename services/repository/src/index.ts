@@ -14,6 +14,7 @@ export {
 } from './model-repository.ts'
 export { OverrideDirectories } from './override-directory.ts'
 export { pollRepository } from './poll-repository.ts'
+export { cloudBuckets } from './remote/cloud-buckets.ts'
 export type {
   AzureIdentity,
   CloudIdentity,
@@ -22,6 +23,7 @@ export type {
   TokenRequest,
   TokenSource,
 } from './remote/cloud-tokens.ts'
+export { podCloudIdentity } from './remote/pod-cloud-identity.ts'
 export { awsPodIdentity } from './remote/pod-identity.ts'
 export { RepositoryMirror } from './remote/repository-mirror.ts'
 export type { RepositoryModel } from './repository-model.ts'

@@ -22,6 +22,9 @@ export type RepositoryUri = {
     }
 )
 
+/** A place in a bucket of Google, or in a container of Azure. */
+export type CloudUri = Extract<RepositoryUri, { readonly kind: 'gs' | 'as' }>
+
 const REMOTE = /^(s3|gs|as):\/\//
 /** Pattern of an s3 address as Triton reads it: a port alone means http. */
 const S3 =
@@ -47,8 +50,16 @@ export function isRemote(path: string): boolean {
  * @throws ServeError FLAG_INVALID that names what came and what was wanted.
  */
 export function parseRepositoryUri(uri: string): RepositoryUri {
-  if (uri.startsWith('gs://')) return parseGs(uri)
-  return uri.startsWith('as://') ? parseAs(uri) : parseS3(uri)
+  const cloud = parseCloudUri(uri)
+  if (cloud !== undefined) return cloud
+  if (uri.startsWith('gs://')) throw refusal(uri, 'gs://BUCKET/PREFIX')
+  if (!uri.startsWith('as://')) return parseS3(uri)
+  throw refusal(uri, 'as://ACCOUNT/CONTAINER/PREFIX without a query')
+}
+
+/** Reads an address of Google Cloud Storage or Azure. @returns undefined if it is none. */
+export function parseCloudUri(uri: string): CloudUri | undefined {
+  return parseGs(uri) ?? parseAs(uri)
 }
 
 function parseS3(uri: string): RepositoryUri {
@@ -62,15 +73,15 @@ function parseS3(uri: string): RepositoryUri {
   return { kind: 's3', ...place, ...(endpoint !== undefined && { endpoint }) }
 }
 
-function parseGs(uri: string): RepositoryUri {
+function parseGs(uri: string): CloudUri | undefined {
   const { bucket = '', path } = GS.exec(uri)?.groups ?? {}
-  if (!GS_BUCKET.test(bucket)) throw refusal(uri, 'gs://BUCKET/PREFIX')
+  if (!GS_BUCKET.test(bucket)) return undefined
   return { kind: 'gs', uri, bucket, prefix: toPrefix(path) }
 }
 
-function parseAs(uri: string): RepositoryUri {
+function parseAs(uri: string): CloudUri | undefined {
   const { account = '', bucket = '', path } = AS.exec(uri)?.groups ?? {}
-  if (!CONTAINER.test(bucket)) throw refusal(uri, 'as://ACCOUNT/CONTAINER/PREFIX without a query')
+  if (!CONTAINER.test(bucket)) return undefined
   return { kind: 'as', uri, account, bucket, prefix: toPrefix(path) }
 }
 

@@ -40,6 +40,8 @@ const STORAGE_URI = new RegExp(
     'pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[!-~]*)?',
     'https?://[A-Za-z0-9._:@%[\\]-]+/[!-~]+',
     's3://[a-z0-9][-a-z0-9.]+(/[!-~]*)?',
+    'gs://[a-z0-9][-a-z0-9._]+(/[!-~]*)?',
+    'as://[a-z0-9][-a-z0-9.]+/[$a-z0-9][-a-z0-9]+(/[!->@-~]*)?',
     'hf://[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*(@[!-.0-?A-~]+)?(/[!-~]*)?',
     `oci://[A-Za-z0-9.-]+(:[0-9]+)?/${REPOSITORY}${TAG_OR_DIGEST}(/[!-~]*)?`,
     'hostPath:///[!-~]+',
@@ -51,7 +53,7 @@ const IS_PORT = /^image:\/\/([^/:@]+[.][^/:@]+|localhost):[0-9]+\/[^:@]*$/
 const HAS_USER = /^https?:\/\/[^/]*@/
 const CLIMBS = /(^|\/)\.\.(\/|$)/
 const WANTED_URI =
-  'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX, hf://OWNER/NAME@REVISION/PATH, oci://HOST/REPOSITORY:TAG/PATH, image://REPOSITORY:TAG/PATH or hostPath:///PATH'
+  'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, as://ACCOUNT/CONTAINER/PREFIX, hf://OWNER/NAME@REVISION/PATH, oci://HOST/REPOSITORY:TAG/PATH, image://REPOSITORY:TAG/PATH or hostPath:///PATH'
 const WANTED_TAG = 'a tag or a digest behind the repository: image://HOST:PORT/REPOSITORY:TAG/PATH'
 
 const celGot = (want: string) => `"got '" + self + "', want ${want}"`
@@ -83,7 +85,7 @@ export const StorageUri = cel(
 export const ModelStorage = z
   .strictObject({
     secretRef: SecretRef.optional().describe(
-      'Credentials for http(s):// (username and password, or token), s3:// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL), hf:// (HF_TOKEN, HF_ENDPOINT) and oci:// (.dockerconfigjson, or username and password, or token).',
+      'Credentials for http(s):// (username and password, or token), s3:// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL), gs:// (GOOGLE_APPLICATION_CREDENTIALS), as:// (AZURE_STORAGE_KEY, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET), hf:// (HF_TOKEN, HF_ENDPOINT) and oci:// (.dockerconfigjson, or username and password, or token).',
     ),
     digest: text({
       max: 71,

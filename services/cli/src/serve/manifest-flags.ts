@@ -28,7 +28,7 @@ export const MANIFEST_FLAGS = {
     type: 'string',
     path: 'folder',
     description:
-      'Folder for models that are fetched over http(s)://, s3://, hf:// and oci://. Default: tutti/models in XDG_CACHE_HOME or ~/.cache.',
+      'Folder for models that are fetched over http(s)://, s3://, gs://, as://, hf:// and oci://. Default: tutti/models in XDG_CACHE_HOME or ~/.cache.',
   },
 } as const satisfies FlagTable
 

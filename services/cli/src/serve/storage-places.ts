@@ -3,8 +3,15 @@ import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { ModelManifest } from '@tutti/api'
 import { type Clock, flagRefusal, type Logger, type OpenTransfer, readPairs } from '@tutti/chassis'
+import { cloudIdentity } from '@tutti/cloud-identity'
 import { ServeError } from '@tutti/errors'
-import { fetchArtifact, isFetched, readCredentials, verifyArtifact } from '@tutti/repository'
+import {
+  cloudBuckets,
+  fetchArtifact,
+  isFetched,
+  readCredentials,
+  verifyArtifact,
+} from '@tutti/repository'
 import type { ManifestFlags } from './manifest-flags.ts'
 
 export interface StorageDependencies {
@@ -98,7 +105,18 @@ export class StoragePlaces {
     try {
       const credentials = await readCredentials(folder, env)
       const digest = storage?.digest
-      await fetchArtifact({ uri, to, digest, credentials, clock, signal, log, openTransfer })
+      const openBucket = cloudBuckets({ env, clock, identity: cloudIdentity })
+      await fetchArtifact({
+        uri,
+        to,
+        digest,
+        credentials,
+        openBucket,
+        clock,
+        signal,
+        log,
+        openTransfer,
+      })
       return to
     } catch (error) {
       throw refusal('storageUri', ServeError.from(error).message, error)

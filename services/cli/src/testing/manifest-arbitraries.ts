@@ -147,7 +147,15 @@ const SCALINGS: readonly Manifest[] = [
 ]
 
 const MODEL_CHANGES: readonly Manifest[] = [
-  ...['gs://a/b', 's3://a', 'pvc://x/../y', 'image://a/b', 'https://me:x@h/m.tar'].map(toUri),
+  ...[
+    'ftp://a/b',
+    's3://a',
+    'gs://a',
+    'as://a/b?c',
+    'pvc://x/../y',
+    'image://a/b',
+    'https://me:x@h/m.tar',
+  ].map(toUri),
   ...['image://a.b:5000/c/d', 'hostPath:///a\nb', "pvc://it's", 'image://localhost:1/a'].map(toUri),
   ...['hf://a', 'hf://a/b@/c', 'oci://a/b', 'oci://a:1/b', 'oci://a/../b:1'].map(toUri),
   { modelFormat: { name: 'onnx' }, instances: { count: 1, sharedInterpreter: true } },

@@ -18,6 +18,8 @@ export interface FetchCredentials {
   }
   readonly awsRegion?: string
   readonly awsEndpoint?: URL
+  /** Variables of the clouds' programs, for gs:// and as://. */
+  readonly cloud?: ReadonlyMap<string, SecretText>
   /** Token and address of a Hub that is not that of Hugging Face. */
   readonly hub?: { readonly token?: SecretText; readonly endpoint?: URL }
   /** Values of the header `authorization` for registries, by host. */
@@ -38,7 +40,17 @@ const KEYS = [
   'HF_TOKEN',
   'HF_ENDPOINT',
   '.dockerconfigjson',
+  'CLOUD_STORAGE_EMULATOR_ENDPOINT',
+  'AZURE_STORAGE_ACCOUNT',
+  'AZURE_STORAGE_KEY',
+  'AZURE_STORAGE_SERVICE_ENDPOINT',
+  'AZURE_TENANT_ID',
+  'AZURE_CLIENT_ID',
+  'AZURE_CLIENT_SECRET',
+  'GOOGLE_APPLICATION_CREDENTIALS',
 ] as const
+/** Names the file of its key, where the variable of its name names one, too. */
+const GOOGLE_FILE = 'GOOGLE_APPLICATION_CREDENTIALS'
 /** Their values are sent as they are; a client library would refuse others with the value in its message. */
 const HEADERS: ReadonlySet<string> = new Set([
   'token',
@@ -79,6 +91,7 @@ export async function readCredentials(
     ...(endpoint !== undefined && { awsEndpoint: toEndpoint('AWS_ENDPOINT_URL', endpoint) }),
     ...toHub(values),
     ...toRegistries(values['.dockerconfigjson']),
+    ...toCloud(values, directory),
   }
 }
 
@@ -136,6 +149,16 @@ function toHub({ HF_TOKEN: token, HF_ENDPOINT: endpoint }: Values): Pick<FetchCr
       ...(endpoint !== undefined && { endpoint: toEndpoint('HF_ENDPOINT', endpoint) }),
     },
   }
+}
+
+function toCloud(values: Values, directory: string | undefined): Pick<FetchCredentials, 'cloud'> {
+  const cloud = new Map<string, SecretText>()
+  for (const key of KEYS) {
+    const value = values[key]
+    if (value === undefined || !/^(CLOUD|AZURE|GOOGLE)_/.test(key)) continue
+    cloud.set(key, new SecretText(key === GOOGLE_FILE ? join(directory ?? '', key) : value))
+  }
+  return cloud.size === 0 ? {} : { cloud }
 }
 
 /** Reads the file that `docker login` writes, which Secrets of the type kubernetes.io/dockerconfigjson have. */

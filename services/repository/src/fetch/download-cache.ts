@@ -19,7 +19,7 @@ import { hashFile } from '../tree-files.ts'
 /** The content of a file as a fetch knows it before the file is downloaded. */
 export type CacheKey =
   | { readonly sha256: string }
-  /** What the server's answer names: an object in a certain state, say. Equal texts stand for equal bytes. */
+  /** The server's name of it: that of an object in a certain state, say. Equal texts stand for equal bytes. */
   | { readonly name: string }
 
 interface CacheOptions {

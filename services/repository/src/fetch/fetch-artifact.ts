@@ -6,8 +6,9 @@ import {
   systemClock,
 } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
+import type { CloudUri } from '../repository-uri.ts'
 import { following, persist } from './attempts.ts'
-import { Bucket } from './bucket.ts'
+import { Bucket, type BucketApi } from './bucket.ts'
 import type { FetchCredentials } from './credentials.ts'
 import { DownloadCache } from './download-cache.ts'
 import { fetchBucket } from './fetch-bucket.ts'
@@ -35,6 +36,11 @@ export interface FetchRequest extends Pick<FetchContext, 'random' | 'identity'> 
   readonly credentials?: FetchCredentials
   /** Folder and largest size, in bytes, of a cache that other fetches share; undefined for none. */
   readonly cache?: { readonly directory: string; readonly maxBytes: number } | undefined
+  /** Opens a bucket of Google or Azure with the credentials that are there now; absent in programs that open none. */
+  readonly openBucket?: (
+    at: CloudUri,
+    context: Pick<FetchContext, 'bounds' | 'credentials' | 'signal'>,
+  ) => Promise<BucketApi>
   readonly bounds?: Partial<FetchBounds>
   readonly signal: AbortSignal
   readonly clock?: Clock
@@ -68,7 +74,8 @@ export async function fetchArtifact(o: FetchRequest): Promise<FetchedArtifact> {
     cache: o.cache && new DownloadCache({ ...o.cache, clock, log }),
   }
   const work = new WorkFolder(to)
-  const attempt = { source, digest, uri, work, context }
+  const { openBucket } = o
+  const attempt = { source, digest, uri, work, context, openBucket }
   // Before anything is written: a volume that has the model may be read-only.
   const there = await findThere(attempt)
   if (there !== undefined && there.digest === digest) return toResult(there, false)
@@ -109,6 +116,7 @@ export async function verifyArtifact(
 
 type Attempt = Pick<FetchOptions, 'context' | 'work' | 'uri' | 'digest'> & {
   readonly source: SourceUri
+  readonly openBucket: FetchRequest['openBucket']
 }
 
 /** @param kept - what the target holds, if the server is to be asked whether it is still the same. */
@@ -121,7 +129,7 @@ async function fetchInto(
   const found = await following(openTransfer, showUri(uri), async (transfer, done) => {
     const followed = { ...context, transfer }
     const options = { ...o, context: followed, done, validator: kept?.validator ?? '' }
-    return await persist(context, done, () => fetchSource(source, options))
+    return await persist(context, done, () => fetchSource(source, options, o.openBucket))
   })
   if (found === undefined && kept !== undefined) return toResult(kept, false)
   if (found === undefined) {
@@ -137,11 +145,19 @@ async function fetchInto(
   return toResult(record, true)
 }
 
-async function fetchSource(source: SourceUri, o: FetchOptions): Promise<Fetched | undefined> {
+async function fetchSource(
+  source: SourceUri,
+  o: FetchOptions,
+  openBucket: FetchRequest['openBucket'],
+): Promise<Fetched | undefined> {
   if (source.kind === 'http') return await fetchHttp(source.url, o)
   if (source.kind === 'hf') return await fetchHub(source, o)
   if (source.kind === 'oci') return await fetchOci(source, o)
-  return await fetchBucket(toBucket(source, o.context), o)
+  if (source.kind === 's3') return await fetchBucket(toBucket(source, o.context), o)
+  const { prefix } = source
+  const api = await openBucket?.(source, o.context)
+  if (api === undefined) throw new ServeError('INTERNAL', `bug: nothing opens ${source.kind}://`)
+  return await fetchBucket({ prefix, open: (attempt) => new Bucket(api, attempt) }, o)
 }
 
 function toBucket(

@@ -66,7 +66,7 @@ async function downloadOne(file: KnownFile, client: HttpClient, o: FetchOptions)
     const { kind, hex } = digest
     const key = kind === 'sha256' ? { sha256: hex } : { name: `git ${hex}` }
     const isCached = await cache.share(key, { path, signal, download })
-    // Of a name, the cache does not know what it stands for.
+    // The cache believes what it has written of a name.
     if (isCached && (await digestOf(path, file)) !== hex) {
       await onDisk(path, () => rm(path))
       await download()

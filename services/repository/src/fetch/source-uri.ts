@@ -1,4 +1,5 @@
 import { ServeError } from '@tutti/errors'
+import { type CloudUri, parseCloudUri } from '../repository-uri.ts'
 import { type ImageAddress, parseImageAddress } from './image-address.ts'
 
 /** Source from which a model is fetched. */
@@ -6,6 +7,7 @@ export type SourceUri =
   | { readonly kind: 'http'; readonly url: URL }
   /** `prefix` is '' or ends in `/`: what lies below it is the model's directory. */
   | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string }
+  | CloudUri
   | HubAddress
   | ({ readonly kind: 'oci' } & ImageAddress)
 
@@ -33,6 +35,8 @@ const SCHEMES: Readonly<
   http: { form: 'http(s)://HOST/PATH of a tar archive', parse: parseHttp },
   https: { form: '', parse: parseHttp },
   s3: { form: 's3://BUCKET/PREFIX', parse: (_, rest) => parseS3(rest) },
+  gs: { form: 'gs://BUCKET/PREFIX', parse: parseCloudUri },
+  as: { form: 'as://ACCOUNT/CONTAINER/PREFIX', parse: parseCloudUri },
   hf: { form: 'hf://OWNER/NAME[@REVISION][/PATH]', parse: (_, rest) => parseHub(rest) },
   oci: { form: 'oci://HOST/REPOSITORY:TAG[/PATH]', parse: (_, rest) => parseOci(rest) },
 }
@@ -51,7 +55,7 @@ export function isFetched(uri: string): boolean {
 }
 
 /**
- * Parses the address of a model: an archive over http(s), a prefix in a bucket of S3, a folder on a Hub, or an artifact in a
+ * Parses the address of a model: an archive over http(s), a prefix in a bucket, a folder on a Hub, or an artifact in a
  * registry.
  *
  * @throws ServeError FLAG_INVALID that shows the address without its secrets, and the wanted form.

@@ -8,7 +8,7 @@ export const FETCH_FLAGS = {
   uri: {
     type: 'string',
     description:
-      'Address of the model: http(s)://HOST/PATH of a tar archive, gzipped or not, s3://BUCKET/PREFIX, hf://OWNER/NAME[@REVISION][/PATH], or oci://HOST/REPOSITORY:TAG[/PATH].',
+      'Address of the model: http(s)://HOST/PATH of a tar archive, gzipped or not, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, as://ACCOUNT/CONTAINER/PREFIX, hf://OWNER/NAME[@REVISION][/PATH], or oci://HOST/REPOSITORY:TAG[/PATH].',
   },
   to: {
     type: 'string',

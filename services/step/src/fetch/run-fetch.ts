@@ -17,8 +17,11 @@ import {
 import { type Reason, ServeError } from '@tutti/errors'
 import {
   awsPodIdentity,
+  type CloudIdentity,
+  cloudBuckets,
   type FetchBounds,
   fetchArtifact,
+  podCloudIdentity,
   readCredentials,
   showUri,
   verifyArtifact,
@@ -71,12 +74,14 @@ const MAX_MESSAGE_BYTES = 4096
  * Fetches a model, or verifies one: `tutti-step fetch` and `tutti fetch`.
  *
  * @param program - name that a message begins with.
+ * @param clouds - identities for buckets of Google and Azure.
  * @returns the exit code. The message of a failure is on stderr and in the termination log.
  */
 export async function runFetch(
   program: string,
   argv: readonly string[],
   environment: ProcessEnvironment,
+  clouds: CloudIdentity = podCloudIdentity(),
 ): Promise<number> {
   let terminationLog: string = FETCH_FLAGS['termination-log'].default
   try {
@@ -89,7 +94,7 @@ export async function runFetch(
     if (positionals[0] !== undefined)
       throw new ServeError('FLAG_INVALID', `got '${positionals[0]}', want flags only`)
     obeyProxies(environment.env)
-    const result = await fetchOrVerify(flags, environment)
+    const result = await fetchOrVerify(flags, environment, clouds)
     if (flags.format === 'json') environment.out(renderJson(result))
     else if (flags['print-digest']) environment.out(`${result.digest}\n`)
     return 0
@@ -107,6 +112,7 @@ export async function runFetch(
 async function fetchOrVerify(
   flags: FetchFlags,
   environment: ProcessEnvironment,
+  clouds: CloudIdentity,
 ): Promise<FetchResult> {
   const { uri, to, verify, digest } = flags
   // The result is alone on stdout, so that a shell can take it.
@@ -133,7 +139,19 @@ async function fetchOrVerify(
     const directory = flags.cache
     const cache =
       directory === undefined ? undefined : { directory, maxBytes: flags['cache-max-bytes'] }
-    const fetch = { uri, to, digest, credentials, identity, bounds, cache, log, progressPort }
+    const openBucket = cloudBuckets({ env: environment.env, identity: clouds })
+    const fetch = {
+      uri,
+      to,
+      digest,
+      credentials,
+      identity,
+      bounds,
+      cache,
+      log,
+      progressPort,
+      openBucket,
+    }
     return await fetchTo(fetch, environment)
   }
   if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
