@@ -306,6 +306,11 @@ function breakRule(manifest: Manifest, at: number): Manifest {
   return { ...manifest, spec: { ...Object(manifest['spec']), ...structuredClone(spec) } }
 }
 
+/** Every whole manifest with each of the changes that break a rule, so that no rule is left to chance. */
+export const brokenManifests: readonly Manifest[] = WHOLE.flatMap((whole) =>
+  (CHANGES.get(String(whole['kind'])) ?? []).map((_, at) => breakRule(structuredClone(whole), at)),
+)
+
 /** Manifests of all kinds, changed at random or so that they break a rule, or in both ways. */
 export const someManifest: fc.Arbitrary<Manifest> = fc
   .tuple(

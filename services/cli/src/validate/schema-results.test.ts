@@ -11,7 +11,7 @@ import { parse, parseAllDocuments } from 'yaml'
 import { z } from 'zod'
 import { renderManifest } from '../import/render-manifest.ts'
 import { parseManifests } from '../manifests/parse-manifests.ts'
-import { isRecord, someManifest } from '../testing/manifest-arbitraries.ts'
+import { brokenManifests, isRecord, someManifest } from '../testing/manifest-arbitraries.ts'
 import { type Manifest, WHOLE } from '../testing/whole-manifests.ts'
 
 /*
@@ -242,7 +242,7 @@ await t.test(
     await checkChanges(t, server)
 
     const results: Results[] = []
-    const queue = fc.sample(someManifest, MANIFESTS).values()
+    const queue = [...brokenManifests, ...fc.sample(someManifest, MANIFESTS)].values()
     await Promise.all(
       Array.from({ length: AT_ONCE }, async () => {
         for (const manifest of queue) {
