@@ -36,6 +36,26 @@ await test('answers of routers and steps are parsed', async (t) => {
   t.same(await client.servedByRouter(pod, { signal }), { models: [], accepted: ['m-1'] })
   server.answer('/tutti/v1/served', { replica: 'r', models: [] })
   t.same(await client.servedByStep(pod, { signal }), { replica: 'r', models: [] })
+  server.answer('/tutti/v1/wanted?seen=a%20b', { seen: 'c', models: ['m'] })
+  const wanted = await client.wantedByRouter(pod, { signal, seen: 'a b' })
+  t.same(wanted, { seen: 'c', models: ['m'] })
+})
+
+await test('questions that stay open keep no other waiting', async (t) => {
+  const { client, pod, server } = await open(t, {
+    maxConnections: 1,
+    listener: ({ url }, response) => {
+      if (url === '/tutti/v1/served') response.end(JSON.stringify({ models: [], accepted: [] }))
+    },
+  })
+  const leaving = new AbortController()
+  const questions = Array.from({ length: 8 }, () =>
+    failureOf(client.wantedByRouter(pod, { signal: leaving.signal, seen: '' })),
+  )
+  while ((server.asked.get('/tutti/v1/wanted?seen=') ?? 0) < 8) await settle()
+  t.same(await client.servedByRouter(pod, { signal }), { models: [], accepted: [] })
+  leaving.abort(new ServeError('CANCELLED', 'the test is over'))
+  for (const { reason } of await Promise.all(questions)) t.equal(reason, 'CANCELLED')
 })
 
 await test('an answer that is none says which pod and which field', async (t) => {

@@ -138,8 +138,8 @@ class Steps {
   }
 }
 
-/** A router whose three Models sleep, and the steps that its demand starts. */
-async function open(t: Test) {
+/** A router whose three Models sleep, and the steps that its demand starts. @param more - flags of the router. */
+async function open(t: Test, more: readonly string[] = []) {
   const nats = await startNatsServer()
   t.teardown(() => nats.stop())
   const folder = t.testdir(
@@ -157,7 +157,7 @@ async function open(t: Test) {
     Object.entries(MODELS).map(([name, added]) => [name, configOf(added)]),
   )
   accepted.push(ensembleRevision({ name: 'graph-1', model: 'graph', config: GRAPH, models }))
-  const { argv, o, url } = environment([`--nats=${nats.url}`, '--kubernetes'])
+  const { argv, o, url } = environment([`--nats=${nats.url}`, '--kubernetes', ...more])
   const watch: Watch = ({ onEvent, onSynced }) => {
     for (const object of accepted) onEvent({ type: 'added', object })
     onSynced()
@@ -256,7 +256,34 @@ await t.test('a client whose time is over learns that the model starts', options
   t.equal(await infer('graph', 2), 113, 'the start went on')
 })
 
-const CYCLES = 12
+const MOST_BYTES = 64 * 1024
+
+await t.test('what waits counts in the bytes in flight of its router', options, async (t) => {
+  const { steps, asked, url } = await open(t, [`--max-inflight-bytes=${MOST_BYTES}`])
+  const { promise, resolve } = Promise.withResolvers<void>()
+  steps.engine.gate = () => promise
+  const inputs = [{ name: 'X', datatype: 'FP32', shape: [1], data: [1] }]
+  // White space is as good as any bytes.
+  const body = JSON.stringify({ inputs }) + ' '.repeat(MOST_BYTES * 0.6)
+  const send = async (signal?: AbortSignal): Promise<readonly [number, string]> => {
+    const path = url('http', '/v2/models/one/infer')
+    const answer = await fetch(path, { method: 'POST', body, ...(signal && { signal }) })
+    return [answer.status, await answer.text()]
+  }
+  const gone = new AbortController()
+  const left = send(gone.signal).catch(() => 'left')
+  await until('it waits', () => asked.at(-1)?.includes('one') || undefined)
+  t.match(await send(), [503, /bytes/])
+  gone.abort()
+  t.equal(await left, 'left')
+  await until('its bytes are free', async () => (asked.at(-1)?.length === 0 ? true : undefined))
+  const held = send()
+  await until('the next one waits', () => asked.at(-1)?.includes('one') || undefined)
+  resolve()
+  t.match(await held, [200, /"data":\[2\.0\]/])
+})
+
+const CYCLES = 50
 const CLIENTS = 4
 
 await t.test(

@@ -1,13 +1,14 @@
 import { silentLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
-import { RecordedResponses } from '@tutti/tensor/testing'
+import { RecordedResponses, requestContext } from '@tutti/tensor/testing'
 import t from 'tap'
 import {
   chain,
   ensembleRevision,
   modelRevision,
   oneToOne,
+  quiet,
   request,
   ScriptedReplicas,
   type ScriptedVersion,
@@ -233,6 +234,44 @@ await t.test(
     )
   },
 )
+
+await t.test('a sequence that starts while its Model sleeps keeps its order', async (t) => {
+  const config = `${oneToOne} sequence_batching {}`
+  const sleep = { loadMs: LOAD_MS }
+  const revision = modelRevision({ name: 's-1', model: 's', config, versions: { 1: 'r' }, sleep })
+  const { replicas, router } = open([revision])
+  const sinks = ['first', 'second'].map((id, i) => {
+    const sink = new RecordedResponses()
+    const sequence = { correlationId: 7n, sequenceStart: i === 0, sequenceEnd: i === 1 }
+    const context = requestContext({ id, ...sequence })
+    router.resolve('s', '').execute({ ...request('X'), context }, sink, quiet)
+    return sink
+  })
+  t.same(router.wantedModels(), ['s'])
+  replicas.serve('a', [{ model: 's', revision: 'r', config }])
+  for (let i = 0; i < 4; i++) await settle()
+  for (const { responses } of sinks) t.match(responses, [{ final: true }])
+  t.same(
+    replicas.deliveries.map(({ envelope }) => envelope.context.id),
+    ['first', 'second'],
+  )
+})
+
+await t.test('labels that come with the first replica are those of what waited', async (t) => {
+  const { replicas, router, ask } = open([accepted('m')])
+  const resolved = router.resolve('m', '')
+  t.equal(resolved.labels('Y'), undefined)
+  const sink = ask('m')
+  replicas.serve('a', [version('m')], { quietly: true })
+  const { models, ...described } = replicas.describe('a')
+  const labelled = models.map((model) => ({ ...model, labels: { Y: ['cat', 'dog'] } }))
+  router.view.describe({ ...described, models: labelled }, { statistics: async () => [] })
+  await settle()
+  t.match(sink.responses, [{ final: true }])
+  t.same(resolved.labels('Y'), ['cat', 'dog'])
+  replicas.kill('a')
+  t.equal(resolved.labels('Y'), undefined, 'they went with it')
+})
 
 await t.test(
   'a request that meets the end of the last replica waits for the next one',
