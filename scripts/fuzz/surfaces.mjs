@@ -37,7 +37,10 @@ import {
 } from '../../services/protocol/dist/index.js'
 import { decodePlace } from '../../services/protocol/dist/rest/shared-place.js'
 import { extractArchive } from '../../services/repository/dist/fetch/extract-archive.js'
+import { toHubFiles } from '../../services/repository/dist/fetch/hub-api.js'
+import { toDescriptors } from '../../services/repository/dist/fetch/oci-registry.js'
 import { s3Api } from '../../services/repository/dist/fetch/s3-api.js'
+import { parseMembers } from '../../services/repository/dist/json-members.js'
 import { asApi } from '../../services/repository/dist/remote/as-api.js'
 import { gsApi } from '../../services/repository/dist/remote/gs-api.js'
 import { parseCudaRegion, parseRegion } from '../../services/rest/dist/routes/region-routes.js'
@@ -97,6 +100,8 @@ export const SURFACES = {
   's3-listing': { formats: ['text'], run: runListing(s3Api('bucket', { credentials: {} })) },
   'gs-listing': { formats: ['json', 'text'], run: runListing(gsApi({ bucket: 'bucket' })) },
   'as-listing': { formats: ['text'], run: runListing(asApi('bucket', { account: 'name' })) },
+  'hub-files': { formats: ['json', 'text'], run: runHubFiles },
+  'oci-manifest': { formats: ['json', 'text'], run: runOciManifest },
   'watch-line': {
     formats: ['json', 'text'],
     run: (input) => parseEvent(input.toString(), 'GET /'),
@@ -421,6 +426,25 @@ async function runTar(input) {
     )
     assert.deepEqual(beside, [])
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Reads a text as a page of a Hub: every file has a size, and a digest that can be compared. */
+function runHubFiles(input) {
+  for (const { path, sizeBytes, digest } of toHubFiles(input.toString()) ?? []) {
+    assert.equal(typeof path, 'string')
+    assert.ok(Number.isSafeInteger(sizeBytes) && sizeBytes >= 0, `size ${sizeBytes}`)
+    assert.match(digest.hex, digest.kind === 'git' ? /^[0-9a-f]{40}$/ : /^[0-9a-f]{64}$/)
+  }
+}
+
+/** Reads a text as a manifest of a registry, or an index: no digest is a path. */
+function runOciManifest(input) {
+  const { layers, manifests } = parseMembers(input.toString()) ?? {}
+  for (const { digest, sizeBytes, platform } of [layers, manifests].flatMap(toDescriptors)) {
+    assert.match(digest, /^sha256:[0-9a-f]{64}$/)
+    assert.ok(Number.isSafeInteger(sizeBytes) && sizeBytes >= 0, `size ${sizeBytes}`)
+    assert.equal(typeof platform, 'string')
   }
 }
 

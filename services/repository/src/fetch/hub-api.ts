@@ -63,7 +63,12 @@ export class HubApi {
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       url.search = `recursive=${o.isDeep}${cursor === '' ? '' : `&cursor=${encode(cursor)}`}`
       const { text, headers } = await this.#ask(client, url)
-      yield toFiles(text, url)
+      const files = toHubFiles(text)
+      if (files === undefined) {
+        const problem = `'${showUri(url)}' answered without a list of files`
+        throw new ServeError('ARTIFACT_UNAVAILABLE', problem)
+      }
+      yield files
       const next = nextCursor(headers['link'])
       if (next === undefined || next === cursor) return
       cursor = next
@@ -119,10 +124,14 @@ function nextCursor(link: string | string[] | undefined): string | undefined {
   return URL.parse(address ?? '')?.searchParams.get('cursor') ?? undefined
 }
 
-function toFiles(text: string, url: URL): readonly HubFile[] {
-  const list = listIn(text)
-  if (list !== undefined) return list.map(membersOf).flatMap(toFile)
-  throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(url)}' answered without a list of files`)
+/**
+ * Reads the files of a page; folders are left out.
+ *
+ * @returns undefined if the text is no page.
+ * @throws ServeError ARTIFACT_INVALID for a file without size or digest.
+ */
+export function toHubFiles(text: string): readonly HubFile[] | undefined {
+  return listIn(text)?.map(membersOf).flatMap(toFile)
 }
 
 function listIn(text: string): readonly unknown[] | undefined {
