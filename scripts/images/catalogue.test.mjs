@@ -1,7 +1,7 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { DEFAULT_IMAGES, IMAGES, referenceOf } from './catalogue.mjs'
+import { CUDA_IMAGES, DEFAULT_IMAGES, IMAGES, referenceOf } from './catalogue.mjs'
 
 const root = join(import.meta.dirname, '../..')
 const textOf = (path) => readFileSync(join(root, path), 'utf8')
@@ -64,7 +64,7 @@ await test('every image is a stage with a user, a program, labels and a check', 
 
 await test('images of registries are named at the top, by digest', async (t) => {
   const [top] = dockerfile.split('\nFROM ')
-  for (const name of ['NODE', 'BASE', 'CUDA_BASE']) {
+  for (const name of ['NODE', 'BASE']) {
     t.match(top, new RegExp(`^ARG ${name}=docker\\.io/\\S+:\\S+@sha256:[0-9a-f]{64}$`, 'm'))
   }
   const { optionalDependencies } = JSON.parse(textOf('package.json'))
@@ -72,7 +72,16 @@ await test('images of registries are named at the top, by digest', async (t) => 
   const stages = new Set(dockerfile.match(/(?<= AS )\S+/g))
   const others = dockerfile.match(/(?<=^FROM )\S+/gm).filter((name) => !stages.has(name))
   t.same([...new Set(others)], ['${NODE}', '${BASE}'])
-  t.match(IMAGES['step-cuda'].args.BASE, /cuda:.*@sha256:/)
+})
+
+await test('images for GPUs have CUDA for the ONNX Runtime of the checkout, each package in one version', async (t) => {
+  const { dependencies } = JSON.parse(textOf('services/backends/package.json'))
+  for (const name of CUDA_IMAGES) {
+    const packages = IMAGES[name].args.CUDA_PACKAGES.split(' ')
+    t.ok(packages.includes(`onnxruntime-gpu==${dependencies['onnxruntime-node']}`), name)
+    for (const one of packages) t.match(one, /^[a-z0-9-]+==[\d.]+$/)
+  }
+  t.match(IMAGES['step-python-cuda'].args.PIP_PACKAGES, / torch==[\d.]+ /)
 })
 
 await test('the programs become Node, under a process 1 that reaps', async (t) => {

@@ -90,6 +90,7 @@ await test('of this checkout: sources and manifests, nothing that is built', asy
       'images/assemble.sh',
       ...['operator', 'router', 'step'].map((name) => `images/bin/tutti-${name}`),
       'images/check.mjs',
+      'images/install-cuda.sh',
       'images/list-samples.mjs',
     ],
   )

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { cacheFolder } from '../setup/cache-folder.mjs'
 import { SetupFailure } from '../setup/failure.mjs'
-import { DEFAULT_IMAGES, IMAGES } from './catalogue.mjs'
+import { CUDA_IMAGES, DEFAULT_IMAGES, IMAGES } from './catalogue.mjs'
 import { CLUSTERS, ENGINES } from './engine.mjs'
 
 export const USAGE = `usage: npm run images -- [FLAGS]
@@ -11,6 +11,7 @@ Builds the container images of Tutti, checks them and leaves them as OCI archive
 
   --only NAME            this image; several may be given: ${Object.keys(IMAGES).join(', ')}
                          (default: ${DEFAULT_IMAGES.join(', ')})
+  --cuda                 those for GPUs, ${CUDA_IMAGES.join(' and ')}, with CUDA from PyPI
   --build-arg NAME=VALUE an ARG of images/Dockerfile, BASE say; several may be given
   --make-base            make NODE and BASE from packages of Debian and npm: root, with mmdebstrap
   --no-cache             build every layer anew, with the packages that Debian has today
@@ -25,6 +26,7 @@ Builds the container images of Tutti, checks them and leaves them as OCI archive
 
 const OPTIONS = {
   only: { type: 'string', multiple: true, default: [] },
+  cuda: { type: 'boolean', default: false },
   'build-arg': { type: 'string', multiple: true, default: [] },
   'make-base': { type: 'boolean', default: false },
   'no-cache': { type: 'boolean', default: false },
@@ -45,7 +47,8 @@ const OPTIONS = {
  */
 export function parseOptions(argv, { version, env = process.env }) {
   const values = parseFlags(argv)
-  const names = values.only.length > 0 ? [...new Set(values.only)] : DEFAULT_IMAGES
+  const usual = values.cuda ? CUDA_IMAGES : DEFAULT_IMAGES
+  const names = values.only.length > 0 ? [...new Set(values.only)] : usual
   for (const name of names) checkIn('--only', name, Object.keys(IMAGES))
   if (values.load !== undefined) checkIn('--load', values.load, Object.keys(CLUSTERS))
   if (values.engine !== undefined) checkIn('--engine', values.engine, ENGINES)

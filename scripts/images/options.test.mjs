@@ -16,6 +16,11 @@ await test('without flags the usual images are built and left in the cache folde
   })
 })
 
+await test('--cuda builds the images for GPUs', async (t) => {
+  t.same(parse('--cuda').names, ['step-cuda', 'step-python-cuda'])
+  t.same(parse('--cuda', '--only=step-cuda').names, ['step-cuda'])
+})
+
 await test('flags are taken, and images are built once', async (t) => {
   const flags = ['--only=step', '--only', 'step-cuda', '--only', 'step', '--tag=test', '--load=k3s']
   const buildArgs = ['--build-arg=BASE=mine:1', '--build-arg', 'PIP_PACKAGES=a b=1']
@@ -41,7 +46,15 @@ await test('what is not known is refused, with what is', async (t) => {
 
 await test('every flag is in the usage', async (t) => {
   t.throws(() => parse('step'), { message: /usage: npm run images/ })
-  for (const flag of ['only', 'make-base', 'platform', 'build-arg', 'no-cache', 'kind-name']) {
+  for (const flag of [
+    'only',
+    'cuda',
+    'make-base',
+    'platform',
+    'build-arg',
+    'no-cache',
+    'kind-name',
+  ]) {
     t.match(USAGE, `--${flag} `)
   }
 })

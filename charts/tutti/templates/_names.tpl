@@ -99,6 +99,25 @@ podSelector:
 {{- end -}}
 
 {{/*
+An image of steps with CUDA; empty if there is none. Those of another build than ours may have CUDA themselves.
+Argument: {context, name, repository}: the name of the value, and the repository of ours.
+*/}}
+{{- define "tutti.cudaImage" -}}
+{{- $step := .context.Values.step -}}
+{{- $image := index $step .name -}}
+{{- $isOurs := and (regexMatch "(^|/)tutti/step$" $step.image.repository) (not $step.image.digest) -}}
+{{- if eq .name "pythonCudaImage" -}}
+{{- $isOurs = and $isOurs (regexMatch "^$|(^|/)tutti/step-python$" (default "" $step.pythonImage.repository)) -}}
+{{- end -}}
+{{- if and $isOurs (not $image.repository) -}}
+{{- $image = dict "repository" (printf "%s%s" (trimSuffix "step" $step.image.repository) .repository) "tag" $step.image.tag "digest" "" -}}
+{{- end -}}
+{{- if $image.repository -}}
+{{- include "tutti.image" (dict "context" .context "image" $image) -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
 Which pods count as the same when pods spread. Those of a Deployment that a rollout replaces do not: it would leave the new ones together.
 Argument: {context, component}.
 */}}

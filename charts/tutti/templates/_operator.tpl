@@ -34,9 +34,9 @@
 {{- if ne .Values.router.console "None" -}}
 {{- $flags = append $flags (printf "--router-console=%s" .Values.router.console) -}}
 {{- end -}}
-{{- range $flag, $image := dict "step-cuda-image" .Values.step.cudaImage "step-python-cuda-image" .Values.step.pythonCudaImage -}}
-{{- if $image.repository -}}
-{{- $flags = append $flags (printf "--%s=%s" $flag (include "tutti.image" (dict "context" $ "image" $image))) -}}
+{{- range $name, $repository := dict "cudaImage" "step-cuda" "pythonCudaImage" "step-python-cuda" -}}
+{{- with include "tutti.cudaImage" (dict "context" $ "name" $name "repository" $repository) -}}
+{{- $flags = append $flags (printf "--%s-image=%s" $repository .) -}}
 {{- end -}}
 {{- end -}}
 {{- if eq .Values.operator.logLevel "debug" -}}

@@ -66,7 +66,7 @@ async function createSession(o: ModelLoading, placement: Placement): Promise<Ort
   const isOnGpu = placement.kind === 'GPU'
   // The runtime's error for libraries that cannot be loaded names none of them.
   const where = isOnGpu
-    ? `on CUDA device ${placement.deviceId}, by a provider that needs CUDA and cuDNN 9: `
+    ? `on CUDA device ${placement.deviceId}, by a provider that needs CUDA 13, so a driver of 580 or newer, and cuDNN 9: `
     : ''
   const executionProviders = toExecutionProviders(placement, o.accelerators)
   const accelerators = executionProviders.filter(({ options }) => options !== undefined)
