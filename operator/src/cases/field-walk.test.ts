@@ -18,6 +18,7 @@ import {
   type Walker,
   writeWalker,
 } from '../testing/field-world.ts'
+import { POD_FIELDS } from '../testing/model-changes.ts'
 import { CONFIG_TEXT } from '../testing/model-cluster.ts'
 import { modelDeployment, modelPod, servedModel } from '../testing/model-world.ts'
 import { installGatewayApi } from '../testing/prepare-server.ts'
@@ -32,6 +33,15 @@ async function schemaOf(plural: string): Promise<PlainObject> {
   return crd['spec'].versions[0].schema.openAPIV3Schema.properties.spec
 }
 
+/**
+ * Fields that need Models of their own to be seen: together.test.ts walks the placements, and pod-group.test.ts the fields of the pods of
+ * Ensembles.
+ */
+const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  models: ['placement'],
+  ensembles: ['placement', ...POD_FIELDS],
+}
+
 await t.test('every field, list and map of both CRDs is walked, and nothing else', async (t) => {
   for (const plural of ['models', 'ensembles'] as const) {
     const schema = await schemaOf(plural)
@@ -39,7 +49,9 @@ await t.test('every field, list and map of both CRDs is walked, and nothing else
     const walked = WALKERS.filter((walker) => walker.plural === plural)
     t.same(
       [...new Set(walked.map(({ change }) => leafOf(change.path)))].toSorted(),
-      [...leavesOf(schema), ...emptied.map(({ path }) => path)].toSorted(),
+      [...leavesOf(schema), ...emptied.map(({ path }) => path)]
+        .filter((path) => !ELSEWHERE[plural]?.includes(/^\w+/.exec(path)?.[0] ?? ''))
+        .toSorted(),
     )
   }
 })

@@ -3,17 +3,12 @@ import { type PlainObject, withoutKube } from '@tutti/kube/testing'
 import t from 'tap'
 import { type CasePlace, openCaseRig } from '../testing/case-rig.ts'
 import { isGone } from '../testing/namespaced.ts'
+import { podsOf, untilPodsOf } from '../testing/pods-of-model.ts'
 
 const NEEDED = ['kube-controller-manager', 'kube-scheduler'] as const
 
 const deployment = ({ path }: CasePlace, model: string): string =>
   path('deployments', `${model}-step`)
-
-/** The pods that serve a Model and stay, of whichever Deployment. */
-async function podsOf({ plain, path }: CasePlace, model: string): Promise<readonly PlainObject[]> {
-  const pods = await plain.list(`${path('pods')}?labelSelector=model.tutti.dev%2F${model}`)
-  return pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-}
 
 /** Makes the test whether a Deployment has a Model no longer in its pods. */
 const isWithout = (model: string) => (one: PlainObject | undefined) =>
@@ -40,8 +35,8 @@ await t.test('Models in the pods of another', { skip: withoutKube(...NEEDED) }, 
       revisions: [{ version: 1, replicas: 1 }],
       selector: /tutti.dev\/model=host/,
     })
-    t.equal((await podsOf(place, 'guest')).length, 1)
-    t.same(await podsOf(place, 'guest'), await podsOf(place, 'host'))
+    await untilPodsOf(place, 'guest', { label: 'model', hosts: ['host'] })
+    await untilPodsOf(place, 'host', { label: 'model', hosts: ['host'] })
     t.equal(await plain.until(deployment(place, 'guest'), isGone), undefined)
     await operator.atRest()
     const before = operator.proxy.writes.length
@@ -68,7 +63,7 @@ await t.test('Models in the pods of another', { skip: withoutKube(...NEEDED) }, 
     await setSpec(place, 'guest', { runsWith: 'host' })
     await plain.until(deployment(place, 'guest'), isGone, 60_000)
     await place.ready('models', 'guest')
-    t.same(await podsOf(place, 'guest'), await podsOf(place, 'host'))
+    await untilPodsOf(place, 'guest', { label: 'model', hosts: ['host'] })
     await setSpec(place, 'guest', { runsWith: null })
     await plain.until(deployment(place, 'host'), isWithout('guest'), 60_000)
     await place.ready('models', 'guest')
@@ -86,7 +81,7 @@ await t.test('Models in the pods of another', { skip: withoutKube(...NEEDED) }, 
     const held = await place.condition('models', 'guest', 'Progressing=False/Paused')
     t.match(
       held['status'].conditions.find((one: PlainObject) => one['type'] === 'Progressing').message,
-      'Model "host", which runs in the same pods: spec.paused',
+      'Model "host", in whose pods it runs: spec.paused',
     )
     await setSpec(place, 'host', { paused: null })
     await place.condition('models', 'guest', 'Progressing=False/Complete')

@@ -29,6 +29,8 @@ await t.test(
     t.same(names, [
       'builtins-scaling',
       'ensemble',
+      'ensemble-pods',
+      'ensemble-pods-scaling',
       'model',
       'model-scaling',
       'nats-servers',

@@ -5,6 +5,7 @@ import { toRouterDefaults, toStepPodSettings } from '../serving-settings.ts'
 import { createCaches, INDEX, keysOf } from './caches.ts'
 import type { ControllerContext, ControllerSet } from './context.ts'
 import { createEnsembleController } from './ensemble/ensemble-controller.ts'
+import { createEnsemblePods } from './ensemble-pods/create-ensemble-pods.ts'
 import { createModelControllers } from './model/create-model-controllers.ts'
 import { createTenancy } from './nats-servers/create-tenancy.ts'
 import { createResourceMetrics } from './resource-metrics.ts'
@@ -38,7 +39,13 @@ export function createControllers(given: ControllerContext): ControllerSet {
   })
   const parts = { ...context, caches, views }
   const models = createModelControllers({ ...parts, podClient, settings })
-  const { controller: model, scaler, demand } = models
+  const { controller: model, scaler, demand, groups } = models
+  const ensemblePods = createEnsemblePods({
+    ...parts,
+    podClient,
+    groups,
+    onProblem: (key) => model.enqueue(key),
+  })
   const defaults = toRouterDefaults(flags, settings)
   const broker = createTenancy({
     ...parts,
@@ -53,18 +60,11 @@ export function createControllers(given: ControllerContext): ControllerSet {
     defaults,
     tenancy: broker.tenancy,
   })
-  const ensemble = createEnsembleController(parts)
+  const ensemble = createEnsembleController({ ...parts, groups })
+  const pods = [ensemblePods.controller, ensemblePods.scaler]
+  const served = [router, ensemble, ...pods, model, scaler, demand]
   return {
     caches: [...Object.values(caches), ...broker.caches],
-    controllers: [
-      ...broker.controllers,
-      router,
-      ensemble,
-      model,
-      scaler,
-      demand,
-      builtinsScaler,
-      views,
-    ],
+    controllers: [...broker.controllers, ...served, builtinsScaler, views],
   }
 }

@@ -1,6 +1,7 @@
 import {
   BUILTINS_LABEL,
   COMPONENT,
+  ENSEMBLE_LABEL,
   MODEL_LABEL,
   type ModelStatus,
   modelsServedBy,
@@ -147,7 +148,7 @@ function keepCondition({ type, status, reason, message }: StatusCondition): Stat
 }
 
 /** Labels of a pod by which it is found. */
-const POD_LABELS = [COMPONENT, MODEL_LABEL, BUILTINS_LABEL]
+const POD_LABELS = [COMPONENT, MODEL_LABEL, ENSEMBLE_LABEL, BUILTINS_LABEL]
 
 function isServes(label: string): boolean {
   return label.startsWith(SERVES_PREFIX)

@@ -1,11 +1,8 @@
-import type { EnsembleExpose } from '@tutti/api'
+import { ENSEMBLE_LABEL, type EnsembleExpose } from '@tutti/api'
 import { type Desired, HTTP_ROUTE, type HttpRoute, INGRESS, type Ingress } from '@tutti/kube'
 import { type DesiredChild, desiredChild } from '../runtime/children.ts'
 import { toPlain } from './plain.ts'
 import { EDGE_PORTS, ROUTER_NAMES, ROUTER_PORT_NAMES } from './router-names.ts'
-
-/** On what belongs to an Ensemble: its metadata.name. */
-const ENSEMBLE_LABEL = 'tutti.dev/ensemble'
 
 /** An Ensemble that is exposed outside the cluster. */
 export interface EnsembleExposure {

@@ -1,12 +1,14 @@
-import { ModelSpec } from '@tutti/api'
+import { EnsembleSpec, ModelSpec } from '@tutti/api'
 import type { PodSpec } from '@tutti/kube'
 import t, { type Test } from 'tap'
+import { POD_CHANGES, POD_FIELDS } from '../testing/model-changes.ts'
+import { withField } from '../testing/schema-leaves.ts'
 import { stepSettings } from '../testing/step-settings.ts'
 import { buildGroupChildren, buildGuestChildren, buildHeadless } from './build-model-children.ts'
 import { type ModelFacts, toModelFacts } from './model-facts.ts'
 import { toScaling } from './model-scaling.ts'
 import { buildPodTemplate } from './model-template.ts'
-import { groupOfModel } from './pod-group.ts'
+import { groupOfEnsemble, groupOfModel } from './pod-group.ts'
 
 const settings = stepSettings({
   cudaImage: 'registry.example/tutti-step-cuda:1.0.0',
@@ -145,4 +147,38 @@ await t.test('a guest has a Service of its own that leads to the pods of its hos
     },
   ])
   t.equal(own.length, 1)
+})
+
+/** The objects around the pods of an Ensemble with these fields. */
+function ofEnsemble(fields: object): string {
+  const ensemble = EnsembleSpec.parse({
+    inputs: [{ name: 'image', datatype: 'FP32', shape: [3] }],
+    outputs: [{ name: 'boxes', from: 'detect.boxes' }],
+    steps: [{ name: 'detect', modelRef: { name: 'detect' }, inputMap: { image: 'image' } }],
+    placement: 'Together',
+    ...fields,
+  })
+  const host = { name: 'faces', namespace: 'vision', spec: ensemble, settings, labels: {} }
+  const group = groupOfEnsemble(host, [facts('crop'), facts('detect')])
+  const scaling = toScaling(ensemble)
+  const replicas = scaling.provider === 'Native' ? scaling.min : undefined
+  return JSON.stringify(buildGroupChildren(group, { scaling, replicas, services: [] }))
+}
+
+await t.test('each field about the pods of an Ensemble reaches them', async (t) => {
+  for (const { path, from, to, rest } of POD_CHANGES) {
+    const before = withField(rest, path, from)
+    t.not(ofEnsemble(withField(rest, path, to)), ofEnsemble(before), `${path}: ${String(to)}`)
+  }
+  const walked = new Set(POD_CHANGES.map((change) => /^\w+/.exec(change.path)?.[0] ?? ''))
+  t.same([...walked].toSorted(), [...POD_FIELDS].toSorted())
+})
+
+await t.test('the pods of an Ensemble have its name, and each Model its own parts', async (t) => {
+  const text = ofEnsemble({})
+  const objects: { object: { metadata: { name: string } } }[] = JSON.parse(text)
+  t.same([...new Set(objects.map(({ object }) => object.metadata.name))], ['faces-steps'])
+  for (const part of ['fetch-crop', 'fetch-detect', 'model-crop', 'tutti.dev/ensemble']) {
+    t.match(text, part)
+  }
 })

@@ -1,6 +1,7 @@
 import type { ModelSpec } from '@tutti/api'
 import type { ModelFacts } from './model-facts.ts'
-import { stepLabels, stepSelector } from './step-labels.ts'
+import { childName } from './names.ts'
+import { ensembleLabels, ensembleSelector, stepLabels, stepSelector } from './step-labels.ts'
 import type { StepPodSettings } from './step-settings.ts'
 
 type Texts = Readonly<Record<string, string>>
@@ -29,18 +30,16 @@ export interface PodGroup {
   readonly spec: HostSpec
   /** The Models in the pods, the host first if it is one; at least one. */
   readonly models: readonly ModelFacts[]
-  /** True if the pods run built-ins too. */
-  readonly hasBuiltins: boolean
 }
 
 /** Makes the group of a Model that has pods of its own, and of its guests. */
 export function groupOfModel(host: ModelFacts, guests: readonly ModelFacts[] = []): PodGroup {
-  const { name, namespace, childName, settings, labels = {}, spec } = host
+  const { name, namespace, settings, labels = {}, spec } = host
   const { accelerator, scaling, rollout, disruptionBudget, podTemplate } = spec
   return {
     namespace,
     host: name,
-    childName,
+    childName: host.childName,
     labels: stepLabels(name),
     selector: stepSelector(name),
     podLabels: labels,
@@ -53,7 +52,32 @@ export function groupOfModel(host: ModelFacts, guests: readonly ModelFacts[] = [
       ...(podTemplate !== undefined && { podTemplate }),
     },
     models: [host, ...guests],
-    hasBuiltins: false,
+  }
+}
+
+/** The facts of an Ensemble whose Models run in its pods. */
+export interface EnsembleHost {
+  /** Name of the Ensemble, its metadata.name. */
+  readonly name: string
+  readonly namespace: string
+  readonly spec: HostSpec
+  readonly settings: StepPodSettings
+  /** Labels of the Ensemble for its pods, see podLabelsOf. */
+  readonly labels: Texts
+}
+
+/** Makes the group of the Models that run in the pods of an Ensemble. @param models - at least one. */
+export function groupOfEnsemble(host: EnsembleHost, models: readonly ModelFacts[]): PodGroup {
+  const { name, namespace, settings, spec, labels } = host
+  return {
+    namespace,
+    childName: childName(name, 'steps'),
+    labels: ensembleLabels(name),
+    selector: ensembleSelector(name),
+    podLabels: labels,
+    settings,
+    spec,
+    models,
   }
 }
 

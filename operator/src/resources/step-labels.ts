@@ -1,4 +1,4 @@
-import { BUILTINS_LABEL, COMPONENT, MODEL_LABEL, servesLabel } from '@tutti/api'
+import { BUILTINS_LABEL, COMPONENT, ENSEMBLE_LABEL, MODEL_LABEL, servesLabel } from '@tutti/api'
 import { MANAGED_BY, toSelector } from '../runtime/children.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -24,6 +24,21 @@ export function stepLabels(name: string): Labels {
     'app.kubernetes.io/name': 'tutti-step',
     'app.kubernetes.io/instance': name,
     ...stepSelector(name),
+  }
+}
+
+/** Returns the labels that select the pods of an Ensemble. They never change. @param name - metadata.name of the Ensemble. */
+export function ensembleSelector(name: string): Labels {
+  return { [COMPONENT]: 'step', [ENSEMBLE_LABEL]: name }
+}
+
+/** Returns the labels of the objects around the pods of an Ensemble. */
+export function ensembleLabels(name: string): Labels {
+  return {
+    ...MANAGED_BY,
+    'app.kubernetes.io/name': 'tutti-step',
+    'app.kubernetes.io/instance': name,
+    ...ensembleSelector(name),
   }
 }
 

@@ -103,7 +103,7 @@ export async function openEnsembleRig(t: Test, server: ApiServer) {
       troublePollMs: 500,
       scalingMs: 200,
     })
-    const ensemble = createEnsembleController(parts)
+    const ensemble = createEnsembleController({ ...parts, groups: { apartFrom: () => [] } })
     const caches = Object.values(shared)
     const controllers = [router, scaler, ensemble, routers]
     await startCaches(caches)

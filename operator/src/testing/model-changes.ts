@@ -180,3 +180,23 @@ export const MODEL_CHANGES: readonly FieldChange[] = [
   ]),
   ...SCALING_CHANGES,
 ]
+
+/** The fields that count for the pods of a host, be it a Model or an Ensemble. */
+export const POD_FIELDS = [
+  'resources',
+  'accelerator',
+  'scaling',
+  'rollout',
+  'disruptionBudget',
+  'podTemplate',
+] as const
+
+/** The changes of these fields that are seen in the objects which the operator makes. */
+export const POD_CHANGES: readonly FieldChange[] = [
+  ...PODS,
+  ...POD_SPEC,
+  ...SCALING_CHANGES,
+].filter(
+  ({ path, reach }) =>
+    reach.at === 'children' && POD_FIELDS.some((field) => path.startsWith(field)),
+)

@@ -27,6 +27,7 @@ export {
   ACCEPTED_LABEL,
   BUILTINS_LABEL,
   COMPONENT,
+  ENSEMBLE_LABEL,
   FETCH,
   fetchReasonOf,
   isFetchContainer,

@@ -18,6 +18,8 @@ export interface EnsembleState {
   readonly generation: number
   readonly isPaused: boolean
   readonly checked: EnsembleCheck
+  /** Why Models of an Ensemble that takes them together have pods of their own. */
+  readonly apart?: readonly string[]
   /** Revision that routers execute; absent if no generation was ever accepted. */
   readonly served?: NewestRevision | undefined
   /** Message of the API server if it refuses to store the accepted revision. */
@@ -39,7 +41,7 @@ function servedText({ served }: EnsembleState): string {
 }
 
 function checkAccepted(state: EnsembleState): ConditionState {
-  const { checked, isPaused, served, generation, refusal } = state
+  const { checked, isPaused, served, generation, refusal, apart = [] } = state
   if (isPaused) {
     return isUnknown('Paused', `changes wait while the Ensemble is paused${servedText(state)}`)
   }
@@ -51,7 +53,7 @@ function checkAccepted(state: EnsembleState): ConditionState {
     return isFalse('RevisionRefused', `ControllerRevision: ${refusal}${servedText(state)}`)
   }
   if (served === undefined) return isFalse('Pending', `generation ${generation} is being stored`)
-  const { warnings } = checked
+  const warnings = [...checked.warnings, ...apart]
   if (warnings.length === 0) return isTrue('Accepted', `stored as ${served.name}`)
   return isTrue('AcceptedWithWarnings', warnings.join('; '))
 }

@@ -10,11 +10,13 @@ import type { ControllerParts } from '../context.ts'
 import { hasOtherBuiltins } from '../router/builtins-told.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { type Served, servedNameKey } from '../served-names.ts'
-import { EnsembleReconciler } from './ensemble-reconciler.ts'
+import { EnsembleReconciler, type EnsembleReconcilerOptions } from './ensemble-reconciler.ts'
 import { Exposure } from './exposure.ts'
 
 /** Makes the controller of Ensembles, which checks them and stores accepted ones for routers. Its keys are `namespace/name`. */
-export function createEnsembleController(o: ControllerParts): Controller {
+export function createEnsembleController(
+  o: ControllerParts & Pick<EnsembleReconcilerOptions, 'groups'>,
+): Controller {
   const { clock, log, metrics, caches } = o
   const exposure = new Exposure(o)
   const statuses = new StatusWriter(o)

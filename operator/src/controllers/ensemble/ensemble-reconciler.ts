@@ -10,6 +10,7 @@ import type { StatusWriter } from '../../runtime/status.ts'
 import { acceptedOf, type Revision, toWanted } from '../accepted-revisions.ts'
 import type { ControllerParts } from '../context.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
+import type { PodGroups } from '../model/pod-groups.ts'
 import { readEnsemble } from '../read-ensemble.ts'
 import { builtinsOf } from '../router/builtins-told.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
@@ -27,6 +28,8 @@ export interface EnsembleReconcilerOptions
   extends Pick<ControllerParts, 'client' | 'events' | 'clock' | 'caches' | 'views'> {
   readonly statuses: StatusWriter
   readonly exposure: Exposure
+  /** Who runs in which pods. */
+  readonly groups: Pick<PodGroups, 'apartFrom'>
 }
 
 /** Time until the next look while routers have not taken an accepted revision, which they do within a moment. */
@@ -90,6 +93,7 @@ export class EnsembleReconciler {
       generation: object.metadata.generation ?? 0,
       isPaused,
       checked,
+      apart: this.#options.groups.apartFrom(object),
       served: newest && toServed(newest),
       refusal: refusal?.message,
       steps: spec === undefined ? [] : toStepStatuses(spec, view, builtinsOf(router)),

@@ -40,6 +40,8 @@ export interface ModelControllers {
   readonly controller: Controller
   readonly scaler: ReplicaScaler
   readonly demand: RouterDemand
+  /** Who runs in which pods. */
+  readonly groups: PodGroups
 }
 
 /** Makes the controller and the loops; none has started. */
@@ -93,8 +95,11 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     statuses: new StatusWriter(o),
     counts,
   }
+  caches.models.subscribe((event) => {
+    if (event.type === 'deleted') groups.forget(event.object.metadata.uid)
+  })
   const controller: Controller = createModelController(passes, children, o.reconcileMs)
-  return { controller, scaler, demand }
+  return { controller, scaler, demand, groups }
 }
 
 function namespaceOf({ metadata: { namespace = '' } }: Stored<ModelObject>): string {
@@ -117,7 +122,7 @@ function toScaled(
   model: Stored<ModelObject>,
   { reader, groups }: Pick<ModelPassOptions, 'reader' | 'groups'>,
 ): readonly ScaledModel[] {
-  if (readModelSpec(model).spec?.runsWith !== undefined) return []
+  if (groups.placementOf(model).host !== model) return []
   const plan = groups.plan(model)
   if (plan === undefined || plan.held !== undefined) return []
   const { scaling, group } = plan

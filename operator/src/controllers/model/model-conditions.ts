@@ -13,9 +13,12 @@ import { findLoadMismatch, findMismatch } from './signature-mismatch.ts'
 type Check = (world: ModelWorld) => ConditionState
 
 /** Computes the condition Accepted: whether the spec is valid and may be used. */
-export const checkAccepted: Check = ({ refusal, modelName, spec }) => {
+export const checkAccepted: Check = ({ refusal, modelName, spec, apart }) => {
   if (refusal?.condition === 'Accepted') return isFalse(refusal.reason, refusal.message)
-  const warnings = spec === undefined ? [] : findModelWarnings(spec)
+  const warnings = [
+    ...(spec === undefined ? [] : findModelWarnings(spec)),
+    ...(apart === undefined ? [] : [apart]),
+  ]
   return warnings.length === 0
     ? isTrue('Accepted', `clients call it '${modelName}'`)
     : isTrue('AcceptedWithWarnings', warnings.join('; '))

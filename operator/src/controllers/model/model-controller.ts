@@ -17,6 +17,7 @@ import {
 } from '../../runtime/sources.ts'
 import { type Caches, hostKeysOf, INDEX, keysOf, modelKeysOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
+import { stepKeysOf } from '../read-ensemble.ts'
 import { readTransport } from '../router/read-router.ts'
 import { hasOtherTrouble } from '../router/router-trouble.ts'
 import { servedNameKey } from '../served-names.ts'
@@ -110,7 +111,17 @@ function toSources(
     referenceSource({
       cache: caches.deployments,
       toKeys: ({ metadata: { namespace }, models: names }) =>
-        names.flatMap((name) => together(`${namespace}/${name}`)),
+        names.flatMap((name) => {
+          const key = `${namespace}/${name}`
+          return [key, ...together(key)]
+        }),
+    }),
+    // An Ensemble may take the Models of its steps together.
+    referenceSource({
+      cache: caches.ensembles,
+      predicate: isIntentChange,
+      toKeys: (ensemble) =>
+        stepKeysOf(ensemble).flatMap((key) => keysOf(models.byIndex(INDEX.servedName, key))),
     }),
     referenceSource({ cache: pods, toKeys: modelKeysOf, predicate: isAnyChange }),
     // A router that comes or goes is every Model's business.

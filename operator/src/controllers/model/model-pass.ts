@@ -10,6 +10,7 @@ import {
 import type { ModelFacts } from '../../resources/model-facts.ts'
 import { maySleep, planReplicas } from '../../resources/model-scaling.ts'
 import type { PodGroup } from '../../resources/pod-group.ts'
+import { stepSelector } from '../../resources/step-labels.ts'
 import {
   type Applier,
   type ChildId,
@@ -17,7 +18,7 @@ import {
   type SyncResult,
   throwIfFailed,
 } from '../../runtime/apply.ts'
-import type { Owner } from '../../runtime/children.ts'
+import { type Owner, toSelector } from '../../runtime/children.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
@@ -44,7 +45,7 @@ import { isLeftAsWas, type ModelWorld } from './model-world.ts'
 import { isWaitingForGate, toNextLook } from './next-look.ts'
 import { openGates } from './open-gates.ts'
 import { findUnused, planWanted, versionsOf } from './plan-revisions.ts'
-import type { PodGroups } from './pod-groups.ts'
+import { type Host, isEnsemble, type PodGroups, titleOf } from './pod-groups.ts'
 import type { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
 import { summarize } from './summarize.ts'
@@ -138,7 +139,8 @@ export class ModelPass {
       scaling,
       resources,
       hold: desired && holdOf(model, desired),
-      host: host.metadata.name,
+      host: toHost(host, model, desired),
+      apart: this.#options.groups.placementOf(model).apart,
       template,
       deployment,
       ...toSynced(synced),
@@ -162,7 +164,7 @@ export class ModelPass {
     this.#wakeEdited(desired)
     if (desired.isGuest) return await this.#syncGuest(desired)
     if (desired.held !== undefined) return undefined
-    const { applier, reader, events } = this.#options
+    const { applier, reader, events, groups } = this.#options
     const { model, signal } = this.#input
     const live = reader.deploymentOf(model)?.spec.replicas
     const { replicas, replicasWriter } = await this.#planReplicas(desired)
@@ -179,6 +181,7 @@ export class ModelPass {
       signal,
       onRepaired: (child) => events.record(childRepaired(model, child)),
     })
+    groups.keepProblems(model, synced.outcomes)
     const now = findDeployment(synced)?.spec.replicas
     if (live !== undefined && now !== undefined && replicas !== undefined && live !== now) {
       events.record(replicasChanged(model, live, now))
@@ -204,15 +207,16 @@ export class ModelPass {
   }
 
   /** Applies the objects of a Model that runs in the pods of another. Its own pods stay until those serve it. */
-  async #syncGuest({ group }: DesiredModel): Promise<Synced> {
+  async #syncGuest({ group, host }: DesiredModel): Promise<Synced> {
     const { applier, scaler, groups, events } = this.#options
     const { model, key, signal } = this.#input
     scaler.forget(key)
     const children = factsOf(model, group).flatMap(buildGuestChildren)
     const onRepaired = (child: ChildId): void => events.record(childRepaired(model, child))
-    return groups.isLeft(model)
+    const { outcomes } = groups.isLeft(model)
       ? await applier.sync(this.#owner, children, { signal, onRepaired })
       : await applier.apply(this.#owner, children, { signal, onRepaired })
+    return { outcomes: [...outcomes, ...groups.problemsOf(host)], replicasWriter: undefined }
   }
 
   /** Plans the replicas to write; none where they are left to another client. */
@@ -323,22 +327,36 @@ function factsOf({ metadata }: Stored<ModelObject>, { models }: PodGroup): reado
   return models.filter(({ name }) => name === metadata.name)
 }
 
+function toHost(
+  host: Host,
+  model: Stored<ModelObject>,
+  desired: DesiredModel | undefined,
+): ModelWorld['host'] {
+  const selector = desired?.group.selector ?? stepSelector(model.metadata.name)
+  return { title: titleOf(host), isItself: host === model, selector: toSelector(selector) }
+}
+
 /** Tells who holds the pods of a Model as they are; undefined if it is the Model itself, or nobody. */
 function holdOf(
   { metadata }: Stored<ModelObject>,
   { host, held }: DesiredModel,
 ): ModelWorld['hold'] {
   const found = held ?? refusalOf(host)
-  if (found === undefined || found.model === metadata.name) return undefined
+  if (found === undefined || found.uid === metadata.uid) return undefined
   const { reason, message } = found
-  return { reason, message: `Model "${found.model}", which runs in the same pods: ${message}` }
+  return {
+    reason,
+    message: `${found.title}, ${found.uid === host.metadata.uid ? 'in whose pods it runs' : 'which runs in the same pods'}: ${message}`,
+  }
 }
 
 /** Reads a refusal from the status of a Model: other passes do not know all that its own found out. */
-function refusalOf({ metadata, status }: Stored<ModelObject>): DesiredModel['held'] {
-  const accepted = findCondition(status?.conditions, 'Accepted')
+function refusalOf(host: Host): DesiredModel['held'] {
+  // An Ensemble is accepted once its Models are there.
+  const accepted = isEnsemble(host) ? undefined : findCondition(host.status?.conditions, 'Accepted')
   if (accepted?.status !== 'False') return undefined
-  return { model: metadata.name, reason: accepted.reason, message: accepted.message }
+  const { reason, message } = accepted
+  return { uid: host.metadata.uid, title: titleOf(host), reason, message }
 }
 
 /** Tells that a revision cannot be stored as if a child could not be made. */

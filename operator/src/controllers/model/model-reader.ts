@@ -1,11 +1,12 @@
 import { COMPONENT } from '@tutti/api'
 import { type Secret, type Stored, toKeyString } from '@tutti/kube'
-import type { ModelObject } from '../../api/kinds.ts'
+import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import type { PodState } from '../../pods/pod-state.ts'
 import { isOrphanOf, type Revision } from '../accepted-revisions.ts'
 import { type Caches, INDEX, rivalOf, secretKeysOf } from '../caches.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
-import type { Served } from '../served-names.ts'
+import { stepKeysOf } from '../read-ensemble.ts'
+import { type Served, servedNameKey } from '../served-names.ts'
 
 type Model = Stored<ModelObject>
 export type ModelReader = ReturnType<typeof createModelReader>
@@ -22,8 +23,15 @@ export function createModelReader(caches: Caches) {
     /** Lists the Models whose spec asks for the pods of this one. */
     guestsOf: (host: Model): readonly Model[] =>
       caches.models.byIndex(INDEX.host, toKeyString(host.metadata)),
-    deploymentOf: (model: Model): Stored<DeploymentRecord> | undefined =>
-      caches.deployments.byOwner(model.metadata)[0],
+    /** Lists the Ensembles whose steps name a Model by its served name. */
+    ensemblesOf: (model: Model): readonly Stored<EnsembleObject>[] =>
+      caches.ensembles.byIndex(INDEX.step, servedNameKey(model)),
+    /** Lists the Models that the steps of an Ensemble name, by name. */
+    modelsOf: (ensemble: Stored<EnsembleObject>): readonly Model[] =>
+      modelsOfSteps(caches, ensemble),
+    /** Returns the Deployment that a Model or an Ensemble owns. */
+    deploymentOf: ({ metadata }: Served): Stored<DeploymentRecord> | undefined =>
+      caches.deployments.byOwner(metadata)[0],
     podsOf: ({ metadata }: Model): readonly Stored<PodState>[] =>
       caches.pods
         .byIndex(INDEX.model, `${metadata.namespace}/${metadata.name}`)
@@ -36,4 +44,14 @@ export function createModelReader(caches: Caches) {
         .inNamespace(model.metadata.namespace)
         .filter((revision) => isOrphanOf(revision, 'model', model.metadata.name)),
   }
+}
+
+/** Lists the Models that hold the served names which the steps of an Ensemble may call, by name. */
+function modelsOfSteps(caches: Caches, ensemble: Stored<EnsembleObject>): readonly Model[] {
+  const models = stepKeysOf(ensemble).flatMap((key) =>
+    caches.models
+      .byIndex(INDEX.servedName, key)
+      .filter((one) => rivalOf(caches, one) === undefined),
+  )
+  return models.toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))
 }

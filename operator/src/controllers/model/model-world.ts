@@ -27,8 +27,17 @@ export interface ModelWorld {
   readonly refusal?: Refusal | undefined
   /** Resources of the desired pod template; absent if the spec is refused. */
   readonly resources?: EffectiveResources | undefined
-  /** Name of the Model in whose pods it runs, mostly its own. `deployment` is that Model's. */
-  readonly host: string
+  /** The owner of `deployment`, in whose pods it runs. */
+  readonly host: {
+    /** Kind and name, e.g. `Model "yolo"`. */
+    readonly title: string
+    /** True if it is the Model itself. */
+    readonly isItself: boolean
+    /** Selector of the host's pods. */
+    readonly selector: string
+  }
+  /** Why it has pods of its own although an Ensemble asks for it. */
+  readonly apart?: string | undefined
   /** Why the pods are left as they are, for the sake of another Model in them. */
   readonly hold?: Omit<Refusal, 'condition'> | undefined
   /** Digest of the desired pod template. */

@@ -2,7 +2,6 @@ import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/api
 import { toFailureText } from '@tutti/kube'
 import { isReady } from '../../pods/pod-state.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'
-import { stepSelectorText } from '../../resources/step-labels.ts'
 import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { isObserved, toPodsReady } from '../deployment-state.ts'
@@ -49,7 +48,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
     readyReplicas,
     updatedReplicas,
     ...(desiredReplicas !== undefined && { desiredReplicas }),
-    selector: stepSelectorText(world.host),
+    selector: world.host.selector,
     ...toDiscovered(world),
     revisions: toRevisions(world),
     ...toResources(world),

@@ -65,8 +65,8 @@ export function checkProgress(world: ModelWorld): ConditionState {
   if (waiting !== undefined) return waiting
   if (deployment === undefined) return isTrue('Reconciling', 'the Deployment is not there yet')
   if (!isObserved(deployment)) return isTrue('Reconciling', 'the Deployment has just changed')
-  if (templateOf(deployment) !== world.template && world.host !== world.model.metadata.name) {
-    return isTrue('Reconciling', `the pods of Model "${world.host}" do not have it yet`)
+  if (templateOf(deployment) !== world.template && !world.host.isItself) {
+    return isTrue('Reconciling', `the pods of ${world.host.title} do not have it yet`)
   }
   return checkRollout(deployment)
 }

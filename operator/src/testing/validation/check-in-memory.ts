@@ -129,6 +129,7 @@ export function openReconcile(
     statuses: new StatusWriter(options),
     exposure: new Exposure(options),
     events: { record: () => {} },
+    groups: { apartFrom: () => [] },
     views,
   })
   return (key) => reconciler.reconcile(context, key)

@@ -1,4 +1,13 @@
+import { listWords } from '@tutti/engines'
 import { z } from 'zod'
+import {
+  Accelerator,
+  DisruptionBudget,
+  ModelResources,
+  ModelRollout,
+  PodTemplate,
+} from '../model/model-pods.ts'
+import { EnsembleScaling } from '../model/model-scaling.ts'
 import { MaxBatchSize, ResourceInput, TENSORS } from '../model/model-serving.ts'
 import { cel, listMap, listSet, mapOf, oneOf, oneOfThree, text } from '../schema/cel.ts'
 import {
@@ -120,8 +129,18 @@ export const EnsembleStepSpec = cel(
 )
 export type EnsembleStepSpec = z.infer<typeof EnsembleStepSpec>
 
-/** The fields that users write about an ensemble; the schema of the CRD is made from them. */
-export const EnsembleSpec = z
+/** Fields about the pods of an Ensemble, which has some with `placement: Together` alone. */
+const OF_PODS = [
+  'resources',
+  'accelerator',
+  'scaling',
+  'rollout',
+  'disruptionBudget',
+  'podTemplate',
+] as const
+const celNamed = OF_PODS.map((field) => `has(self.${field}) ? '${field}'`).join(' : ')
+
+const EnsembleSpecFields = z
   .strictObject({
     modelName: servedName(
       'What clients call the ensemble. Default: metadata.name. It cannot be changed, and is unique among the Models and Ensembles of the namespace.',
@@ -134,6 +153,20 @@ export const EnsembleSpec = z
     steps: listMap(EnsembleStepSpec, 'name', { min: 1, max: MAX_STEPS }).describe(
       'The models that run. Those that do not depend on each other run at the same time.',
     ),
+    placement: z
+      .enum(['Together'])
+      .optional()
+      .describe(
+        'Together: the Models of its steps run in pods of the Ensemble, each that no other such Ensemble names and that says nothing of pods itself. Default: each Model has pods of its own.',
+      ),
+    resources: ModelResources.optional().describe(
+      'Resources of the container that serves, with `placement: Together`. Default: the sum of those of its Models.',
+    ),
+    accelerator: Accelerator.optional(),
+    scaling: EnsembleScaling.optional(),
+    rollout: ModelRollout.optional(),
+    disruptionBudget: DisruptionBudget.optional(),
+    podTemplate: PodTemplate.optional(),
     timeout: duration('Time for one request. Default: only what the client sets.').optional(),
     maxInFlightRequests: whole(
       1,
@@ -149,4 +182,12 @@ export const EnsembleSpec = z
       ),
   })
   .describe('The graph, and the access to it from outside.')
+
+/** The fields that users write about an ensemble; the schema of the CRD is made from them. */
+export const EnsembleSpec = cel(EnsembleSpecFields, {
+  rule: `has(self.placement) || !(${OF_PODS.map((field) => `has(self.${field})`).join(' || ')})`,
+  message: `got one of ${listWords(OF_PODS, 'and')}, want placement: Together beside it: the Ensemble has no pods of its own else`,
+  messageExpression: `'got ' + (${celNamed} : '') + ', want placement: Together beside it: the Ensemble has no pods of its own else'`,
+  field: 'placement',
+})
 export type EnsembleSpec = z.infer<typeof EnsembleSpec>

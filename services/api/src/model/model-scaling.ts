@@ -179,7 +179,7 @@ export function noneTakesReplicas(provider: string): CelRule {
   }
 }
 
-export const ModelScaling = cel(
+const Scaled = cel(
   WithTolerance,
   BOUNDS_IN_ORDER,
   noneTakesReplicas(PROVIDER),
@@ -218,6 +218,15 @@ export const ModelScaling = cel(
     field: 'behavior',
   },
 )
-  .meta({ default: {} })
-  .describe('How the number of replicas is decided, and its bounds.')
+
+export const ModelScaling = Scaled.meta({ default: {} }).describe(
+  'How the number of replicas is decided, and its bounds.',
+)
+/** As a Model's; without default, as most Ensembles have no pods. */
+export const EnsembleScaling = cel(Scaled, {
+  rule: '!has(self.minReplicas) || self.minReplicas > 0',
+  message:
+    'got 0, want at least 1: the pods of an Ensemble stay; a Model with minReplicas 0 has pods of its own, which go',
+  field: 'minReplicas',
+}).describe('How the number of replicas of its pods is decided, and its bounds.')
 export type ModelScaling = z.infer<typeof ModelScaling>

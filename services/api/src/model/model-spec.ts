@@ -49,6 +49,12 @@ const ModelSpecFields = z.strictObject({
     ),
   batching: ModelBatching.optional(),
   warmup: WarmupSamples.optional(),
+  placement: z
+    .enum(['Alone'])
+    .optional()
+    .describe(
+      'Alone: it has pods of its own, also where an Ensemble takes the Models of its steps together.',
+    ),
   runsWith: objectName(
     'Name (metadata.name) of another Model of the namespace, in whose pods this one runs. Its resources add to those of the other, whose devices, scaling, image and podTemplate count for both.',
   ).optional(),
@@ -97,6 +103,7 @@ const WithoutDevices = told<typeof ModelSpecFields>(ModelSpecFields, {
 
 /** Fields about pods, which a Model in the pods of another one does not have. */
 const OF_OWN_PODS = [
+  'placement',
   'accelerator',
   'rollout',
   'disruptionBudget',

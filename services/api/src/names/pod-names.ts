@@ -22,6 +22,8 @@ export function isOfBuiltins(object: {
   return object.metadata.labels?.[BUILTINS_LABEL] === 'true'
 }
 
+/** The label of each object of an Ensemble, its pods included, with the Ensemble's metadata.name. */
+export const ENSEMBLE_LABEL = 'tutti.dev/ensemble'
 /** The label of each object of a Model, with the Model's metadata.name. */
 export const MODEL_LABEL = 'tutti.dev/model'
 /**

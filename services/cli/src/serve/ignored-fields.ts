@@ -14,13 +14,24 @@ export const IGNORED_MODEL_FIELDS = [
   'disruptionBudget',
   'podTemplate',
   'timeouts',
+  'placement',
   'runsWith',
   'suspend',
   'paused',
 ] as const satisfies readonly (keyof ModelManifest['spec'])[]
 
 /** Fields of an Ensemble that have no effect in one process. */
-export const IGNORED_ENSEMBLE_FIELDS = ['expose', 'paused'] as const
+export const IGNORED_ENSEMBLE_FIELDS = [
+  'expose',
+  'placement',
+  'resources',
+  'accelerator',
+  'scaling',
+  'rollout',
+  'disruptionBudget',
+  'podTemplate',
+  'paused',
+] as const
 
 type Step = EnsembleManifest['spec']['steps'][number]
 

@@ -118,6 +118,7 @@ export const WHOLE: readonly Manifest[] = [
       ],
     },
   }),
+  modelManifest('apart', { placement: 'Alone' }),
   modelManifest('guest', { runsWith: 'labelled', resources: { requests: { cpu: '250m' } } }),
   modelManifest('left', { versionPolicy: { all: {} }, scaling: { provider: 'None', replicas: 3 } }),
   ensembleManifest('whole', {
