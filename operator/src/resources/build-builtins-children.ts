@@ -2,6 +2,7 @@ import type { RouterSpec } from '@tutti/api'
 import type { PodSpec, PodTemplateSpec } from '@tutti/kube'
 import type { DesiredChild } from '../runtime/children.ts'
 import { buildStepChildren } from './build-step-children.ts'
+import { RESOURCES_OF_BUILTINS } from './model-resources.ts'
 import { type Scaling, toScaling } from './model-scaling.ts'
 import { toPlain } from './plain.ts'
 import { joinMetadata, joinResources, overlayAll, toRequirements } from './pod-defaults.ts'
@@ -18,12 +19,6 @@ export interface BuiltinsFacts {
   readonly spec: RouterSpec
   /** Settings of all step pods; their transport is that of the spec. */
   readonly settings: Omit<StepPodSettings, 'transport'>
-}
-
-/** Default resources of a pod: requests as for a small model, and a limit of memory for large pictures. */
-const DEFAULT_RESOURCES = {
-  requests: { cpu: '100m', memory: '256Mi' },
-  limits: { memory: '2Gi' },
 }
 
 /** Built-ins load nothing before the process is ready. */
@@ -73,7 +68,9 @@ function buildTemplate({ namespace, spec, settings }: BuiltinsFacts): PodTemplat
     image: settings.image,
     serves: ['--builtins'],
     times,
-    resources: toRequirements(joinResources(resources, podDefaults?.resources, DEFAULT_RESOURCES)),
+    resources: toRequirements(
+      joinResources(resources, podDefaults?.resources, RESOURCES_OF_BUILTINS),
+    ),
     mounts: [NATS_MOUNT, TMP_MOUNT],
   })
   const pod: PodSpec = {

@@ -25,12 +25,12 @@ export function podTimesOf({ models }: Pick<PodGroup, 'models'>): PodTimes {
 
 /** Builds the container that serves all Models of a group. @param mounts - those of the Models' directories. */
 export function buildMainContainer(group: PodGroup, mounts: readonly VolumeMount[]): Container {
-  const { namespace, settings, models } = group
+  const { namespace, settings, models, hasBuiltins } = group
   return buildStepContainer({
     namespace,
     settings,
     image: imageOf(group),
-    serves: models.flatMap(flagsOf),
+    serves: [...models.flatMap(flagsOf), ...(hasBuiltins ? ['--builtins'] : [])],
     accelerator: devicesOf(group)?.accelerator,
     times: podTimesOf(group),
     resources: resourcesOfGroup(group),

@@ -11,6 +11,12 @@ import { sumResources } from './sum-resources.ts'
 /** A pod without requests is the first that a full node ends, and the scheduler takes it for nothing. */
 const CPU = '100m'
 
+/** Default resources of built-in steps: requests as for a small model, and a limit of memory for large pictures. */
+export const RESOURCES_OF_BUILTINS = {
+  requests: { cpu: CPU, memory: '256Mi' },
+  limits: { memory: '2Gi' },
+}
+
 type Settings = Pick<StepPodSettings, 'podDefaults'>
 
 /**
@@ -19,7 +25,8 @@ type Settings = Pick<StepPodSettings, 'podDefaults'>
  */
 export function resourcesOfGroup(group: PodGroup): ResourceRequirements {
   const { settings, models, spec } = group
-  const sum = sumResources(models.map((one) => join(one.spec, settings)))
+  const ofModels = models.map((one) => join(one.spec, settings))
+  const sum = sumResources(group.hasBuiltins ? [...ofModels, RESOURCES_OF_BUILTINS] : ofModels)
   const { requests, limits } = joinResources(spec.resources, sum)
   const devices = devicesOf(group)?.resources ?? {}
   const { claims } = devices

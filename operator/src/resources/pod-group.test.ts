@@ -8,7 +8,7 @@ import { buildGroupChildren, buildGuestChildren, buildHeadless } from './build-m
 import { type ModelFacts, toModelFacts } from './model-facts.ts'
 import { toScaling } from './model-scaling.ts'
 import { buildPodTemplate } from './model-template.ts'
-import { groupOfEnsemble, groupOfModel } from './pod-group.ts'
+import { type EnsembleHost, groupOfEnsemble, groupOfModel } from './pod-group.ts'
 
 const settings = stepSettings({
   cudaImage: 'registry.example/tutti-step-cuda:1.0.0',
@@ -150,7 +150,7 @@ await t.test('a guest has a Service of its own that leads to the pods of its hos
 })
 
 /** The objects around the pods of an Ensemble with these fields. */
-function ofEnsemble(fields: object): string {
+function ofEnsemble(fields: object, o: Partial<EnsembleHost> = {}): string {
   const ensemble = EnsembleSpec.parse({
     inputs: [{ name: 'image', datatype: 'FP32', shape: [3] }],
     outputs: [{ name: 'boxes', from: 'detect.boxes' }],
@@ -158,7 +158,8 @@ function ofEnsemble(fields: object): string {
     placement: 'Together',
     ...fields,
   })
-  const host = { name: 'faces', namespace: 'vision', spec: ensemble, settings, labels: {} }
+  const more = { settings, labels: {}, hasBuiltins: false, ...o }
+  const host = { name: 'faces', namespace: 'vision', spec: ensemble, ...more }
   const group = groupOfEnsemble(host, [facts('crop'), facts('detect')])
   const scaling = toScaling(ensemble)
   const replicas = scaling.provider === 'Native' ? scaling.min : undefined
@@ -181,4 +182,7 @@ await t.test('the pods of an Ensemble have its name, and each Model its own part
   for (const part of ['fetch-crop', 'fetch-detect', 'model-crop', 'tutti.dev/ensemble']) {
     t.match(text, part)
   }
+  const both = ofEnsemble({}, { hasBuiltins: true })
+  t.match(both, '"--builtins"')
+  t.match(both, '"requests":{"cpu":"300m","memory":"768Mi"}')
 })

@@ -30,6 +30,8 @@ export interface PodGroup {
   readonly spec: HostSpec
   /** The Models in the pods, the host first if it is one; at least one. */
   readonly models: readonly ModelFacts[]
+  /** True if the pods run built-in steps too. */
+  readonly hasBuiltins: boolean
 }
 
 /** Makes the group of a Model that has pods of its own, and of its guests. */
@@ -52,6 +54,7 @@ export function groupOfModel(host: ModelFacts, guests: readonly ModelFacts[] = [
       ...(podTemplate !== undefined && { podTemplate }),
     },
     models: [host, ...guests],
+    hasBuiltins: false,
   }
 }
 
@@ -64,11 +67,13 @@ export interface EnsembleHost {
   readonly settings: StepPodSettings
   /** Labels of the Ensemble for its pods, see podLabelsOf. */
   readonly labels: Texts
+  /** True if some of its steps are built-ins that read no files of a Model. */
+  readonly hasBuiltins: boolean
 }
 
 /** Makes the group of the Models that run in the pods of an Ensemble. @param models - at least one. */
 export function groupOfEnsemble(host: EnsembleHost, models: readonly ModelFacts[]): PodGroup {
-  const { name, namespace, settings, spec, labels } = host
+  const { name, namespace, settings, spec, labels, hasBuiltins } = host
   return {
     namespace,
     childName: childName(name, 'steps'),
@@ -78,6 +83,7 @@ export function groupOfEnsemble(host: EnsembleHost, models: readonly ModelFacts[
     settings,
     spec,
     models,
+    hasBuiltins,
   }
 }
 

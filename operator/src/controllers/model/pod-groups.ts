@@ -239,6 +239,7 @@ export class PodGroups {
       namespace,
       labels: podLabelsOf(labels),
       settings: this.#settings(host),
+      hasBuiltins: spec.steps.some(({ builtin }) => builtin !== undefined && !builtin.model),
       spec: { ...spec, ...(accelerator !== undefined && { accelerator }) },
     }
     return { group: groupOfEnsemble(facts, guests), scaling: toScaling(spec) }

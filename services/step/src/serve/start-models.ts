@@ -42,7 +42,8 @@ async function loadModelsOf(flags: StepFlags, o: StartModelsOptions): Promise<Fo
     const failures = await loadModels(step, names)
     if (flags['exit-on-error']) refuseFailures(failures)
   }
-  const own = ownModels(repository, flags.model)
+  const chosen = [...flags.model, ...(await readModelsOf(repository, flags.ensemble))]
+  const own = ownModels(repository, chosen)
   if (flags['model-control-mode'] === 'none') {
     const names = await own.names()
     await requireThere(repository, '--model', flags.model, names)
@@ -91,11 +92,34 @@ function ownModels(
 }
 
 /**
+ * Reads which models the steps of ensembles run, those of nested ensembles too.
+ *
+ * @throws ServeError FLAG_INVALID for a name that is no ensemble of the repositories.
+ */
+async function readModelsOf(
+  repository: Pick<ModelRepository, 'names' | 'readConfig'>,
+  ensembles: readonly string[],
+): Promise<ReadonlySet<string>> {
+  await requireThere(repository, '--ensemble', ensembles)
+  const models = new Set<string>()
+  const seen = new Set(ensembles)
+  for (const name of seen) {
+    const config = await repository.readConfig(name)
+    if (config !== undefined && isEnsembleConfig(config)) {
+      for (const step of config.ensemble_scheduling?.step ?? []) seen.add(step.model_name)
+    } else if (ensembles.includes(name)) {
+      throw flagRefusal('--ensemble', `"${name}" is a model; want an ensemble, or --model`)
+    } else models.add(name)
+  }
+  return models
+}
+
+/**
  * Refuses names that no repository has. Where no model is added later, such a name is a typing error. @param own - the models of
  * a step; else all.
  */
 async function requireThere(
-  repository: ModelRepository,
+  repository: Pick<ModelRepository, 'names'>,
   flag: string,
   names: readonly string[],
   own?: readonly string[],

@@ -99,6 +99,40 @@ await t.test('its engines have the host policies of the flags', async (t) => {
   t.equal(await isTold('--host-policy=cpu,cpu-cores=0-0'), true, 'ONNX models cannot have one')
 })
 
+/** Writes the config of an ensemble whose steps run these. */
+function ensemble(...models: readonly string[]): string {
+  const steps = models.map((one) => `step { model_name: "${one}" }`).join(' ')
+  return `platform: "ensemble" ensemble_scheduling { ${steps} }`
+}
+
+const folder = (config: string) => ({ 'config.pbtxt': config, 1: {} })
+
+await t.test('it serves the models of an ensemble, and of those that it runs', async (t) => {
+  const model = 'backend: "scripted"'
+  const repository = t.testdir({
+    faces: folder(ensemble('find', 'read')),
+    read: folder(ensemble('crop', 'find', 'read')),
+    find: folder(model),
+    crop: folder(model),
+    other: folder(model),
+  })
+  const serve = async (...flags: readonly string[]): Promise<readonly string[]> => {
+    const argv = [`--model-repository=${repository}`, ...flags]
+    const member = new ScriptedStepEndpoint()
+    await startTestStep(t, argv, { member, engines: [new ScriptedEngine()] })
+    return parseDescriptionJson(member.options.describe()).models.map(({ name }) => name)
+  }
+  t.same(await serve('--ensemble=faces'), ['crop', 'find'])
+  t.same(await serve('--ensemble=read', '--model=other'), ['crop', 'find', 'other'])
+  t.match(await rejection(serve('--ensemble=find')), {
+    reason: 'FLAG_INVALID',
+    message: /--ensemble.*"find" is a model; want an ensemble/,
+  })
+  t.match(await rejection(serve('--ensemble=gone')), {
+    message: /--ensemble.*"gone" is in no repo/,
+  })
+})
+
 await t.test('it says over the broker what it serves', async (t) => {
   const { member, ready } = await start(t, [
     `--model-repository=${BASIC}`,

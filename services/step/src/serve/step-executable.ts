@@ -14,7 +14,7 @@ export const stepExecutable: Executable<typeof STEP_FLAGS> = {
   name: 'tutti-step',
   version: manifest.version,
   usage:
-    'tutti step --model-repository DIR [--model NAME ...] | --model-directory NAME=DIR | --builtins --nats URL [FLAGS]',
+    'tutti step --model-repository DIR [--model NAME ...] [--ensemble NAME ...] | --model-directory NAME=DIR | --builtins --nats URL [FLAGS]',
   flags: STEP_FLAGS,
   refusedFlags: {
     ...REFUSED_OVER_BROKERS,

@@ -29,6 +29,12 @@ export const STEP_FLAGS = {
     description:
       'Serve only this model. Repeat the flag for more. Default: all models except ensembles.',
   },
+  ensemble: {
+    type: 'string',
+    repeatable: true,
+    description:
+      'Serve the models that the steps of this ensemble run, those of nested ensembles too: steps that follow each other are one request then. Repeat the flag for more.',
+  },
   builtins: {
     type: 'bool',
     default: false,
