@@ -21,6 +21,26 @@ await t.test('what an installation adds to pods is read as in a Model', async (t
   t.same(toRouterDefaults(values, settingsOf()).podDefaults, podDefaults)
 })
 
+await t.test('variables of fetches are a list, each with a value or a Secret', async (t) => {
+  t.equal(settingsOf().fetchEnv, undefined)
+  const secretKeyRef = { name: 'hub', key: 'token', optional: true }
+  const fetchEnv = [
+    { name: 'HF_TOKEN', valueFrom: { secretKeyRef } },
+    { name: 'HF_ENDPOINT', value: 'https://mirror.example' },
+  ]
+  t.same(settingsOf(`--fetch-env=${JSON.stringify(fetchEnv)}`).fetchEnv, fetchEnv)
+  const cases = {
+    '[': /--fetch-env: got what is no JSON \(.*\), want a list$/,
+    '{}': /--fetch-env: got an object, want a list/,
+    '[{"name":"A"}]': /--fetch-env: .*want one of value and valueFrom/,
+    '[{"name":"A=B","value":"c"}]': /--fetch-env: .*name/,
+    '[{"name":"A","valueFrom":{"fieldRef":{}}}]': /--fetch-env: .*secretKeyRef/,
+  }
+  for (const [json, message] of Object.entries(cases)) {
+    t.throws(() => settingsOf(`--fetch-env=${json}`), { reason: 'FLAG_INVALID', message }, json)
+  }
+})
+
 await t.test('ports of a mesh are ports', async (t) => {
   t.same(settingsOf('--mesh-port=15008', '--mesh-port=15012').network.meshPorts, [15_008, 15_012])
   for (const text of ['0', '65536', 'http']) {

@@ -1,8 +1,10 @@
 import { flagRefusal } from '@tutti/chassis'
+import type { z } from 'zod'
 import { parseSpec } from './controllers/read-spec.ts'
 import { type NatsSettings, toNatsSettings } from './nats/nats-flags.ts'
 import { NATS_SECRETS } from './nats/tenancy-secrets.ts'
 import type { OperatorFlags } from './operator-flags.ts'
+import { FetchEnv } from './resources/fetch-env.ts'
 import { PodDefaults } from './resources/pod-defaults.ts'
 import type { RouterDefaults } from './resources/router-deployment.ts'
 import type {
@@ -12,6 +14,13 @@ import type {
 } from './resources/step-settings.ts'
 import type { TelemetrySettings } from './resources/telemetry-env.ts'
 import { readMeshPorts } from './workload-flags.ts'
+
+/** Flags whose value is JSON, with the wanted kind. */
+const JSON_FLAGS = {
+  'step-defaults': 'an object',
+  'router-defaults': 'an object',
+  'fetch-env': 'a list',
+} as const
 
 /** Derives the settings of steps from the flags. @throws ServeError FLAG_INVALID for a flag about NATS. */
 export function toStepPodSettings({
@@ -31,7 +40,8 @@ export function toStepPodSettings({
     imagePullSecrets: flags['image-pull-secret'],
     hasAssignedUser: flags['namespace-assigns-user'],
     proxies: toProxies(flags),
-    podDefaults: readPodDefaults('step-defaults', flags),
+    fetchEnv: readJsonFlag('fetch-env', FetchEnv, flags),
+    podDefaults: readJsonFlag('step-defaults', PodDefaults, flags),
     cache: toCache(flags),
     hasImageVolumes: flags['image-volumes'],
     nats: toPodAccess(toNatsSettings(flags)),
@@ -94,7 +104,7 @@ export function toRouterDefaults(flags: OperatorFlags, steps: StepPodSettings): 
     imagePullPolicy: flags['router-image-pull-policy'],
     imagePullSecrets: steps.imagePullSecrets,
     hasAssignedUser: steps.hasAssignedUser,
-    podDefaults: readPodDefaults('router-defaults', flags),
+    podDefaults: readJsonFlag('router-defaults', PodDefaults, flags),
     allowsHostAccess,
     allowsImage: flags['allow-router-image'],
     replicas: flags['router-replicas'],
@@ -107,20 +117,24 @@ export function toRouterDefaults(flags: OperatorFlags, steps: StepPodSettings): 
 }
 
 /** Reads what an installation adds to pods. @throws ServeError FLAG_INVALID that names what is wrong in the JSON. */
-function readPodDefaults(
-  name: 'step-defaults' | 'router-defaults',
+function readJsonFlag<T>(
+  name: keyof typeof JSON_FLAGS,
+  schema: z.ZodType<T>,
   { [name]: text }: OperatorFlags,
-): PodDefaults | undefined {
+): T | undefined {
   if (text === undefined) return undefined
-  const { spec, problem } = parseSpec(PodDefaults, toJson(name, text))
+  const { spec, problem } = parseSpec(schema, toJson(name, text))
   if (problem !== undefined) throw flagRefusal(`--${name}`, problem)
   return spec
 }
 
-function toJson(name: string, text: string): unknown {
+function toJson(name: keyof typeof JSON_FLAGS, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw flagRefusal(`--${name}`, `got what is no JSON (${String(error)}), want an object`)
+    throw flagRefusal(
+      `--${name}`,
+      `got what is no JSON (${String(error)}), want ${JSON_FLAGS[name]}`,
+    )
   }
 }

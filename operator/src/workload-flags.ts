@@ -99,6 +99,11 @@ export const WORKLOAD_FLAGS = {
     type: 'string',
     description: 'NO_PROXY of the containers that fetch models. Default: none.',
   },
+  'fetch-env': {
+    type: 'string',
+    description:
+      'Environment variables of the containers that fetch models, as JSON: a list of `{name, value}`, or of `{name, valueFrom: {secretKeyRef: {name, key}}}` for a Secret in the namespace of the pods. Default: none.',
+  },
   'cache-host-path': {
     type: 'string',
     description:

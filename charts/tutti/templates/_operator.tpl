@@ -22,6 +22,9 @@
 {{- if .Values.step.imageVolumes -}}
 {{- $flags = append $flags "--image-volumes=true" -}}
 {{- end -}}
+{{- with .Values.step.fetchEnv -}}
+{{- $flags = append $flags (printf "--fetch-env=%s" (toJson .)) -}}
+{{- end -}}
 {{- with .Values.step.cache -}}
 {{- if or .hostPath .claim -}}
 {{- $flags = append $flags (ternary (printf "--cache-host-path=%s" .hostPath) (printf "--cache-claim=%s" .claim) (ne .hostPath "")) -}}

@@ -27,6 +27,20 @@ await t.test(
   },
 )
 
+await t.test('the operator is told the variables of fetches', WITH_HELM, async (t) => {
+  const secretKeyRef = { name: 'hub', key: 'token', optional: true }
+  const fetchEnv = [
+    { name: 'HF_TOKEN', valueFrom: { secretKeyRef } },
+    { name: 'HF_ENDPOINT', value: 'https://mirror.example' },
+  ]
+  const args = operatorArgsOf(await render({ step: { fetchEnv } }))
+  const flag = args.find((arg) => arg.startsWith('--fetch-env=')) ?? ''
+  t.same(JSON.parse(flag.slice('--fetch-env='.length)), fetchEnv)
+  for (const variable of [{ name: 'A' }, { name: 'A', value: 'b', valueFrom: { secretKeyRef } }]) {
+    await t.rejects(render({ step: { fetchEnv: [variable] } }), /at '\/step\/fetchEnv\/0'/)
+  }
+})
+
 await t.test('what is no proxy is refused', WITH_HELM, async (t) => {
   await t.rejects(render({ 'proxy.https': 'socks5://a:1' }), /at '\/proxy\/https'/)
 })

@@ -1,9 +1,11 @@
 import { FETCH, VERIFY } from '@tutti/api'
 import type { Container, Volume, VolumeMount } from '@tutti/kube'
 import { type ArtifactSource, parseArtifactSource } from './artifact-source.ts'
+import type { FetchEnv } from './fetch-env.ts'
 import type { ModelFacts } from './model-facts.ts'
 import { resourcesOfFetch } from './model-resources.ts'
 import { cacheArgs } from './node-cache.ts'
+import { toPlain } from './plain.ts'
 import { type PodGroup, partName } from './pod-group.ts'
 import { ourContainer, secretVolume, TMP_MOUNT } from './serving-pod.ts'
 import { PORTS } from './step-settings.ts'
@@ -84,6 +86,7 @@ function buildCopy(
 function buildFetched(placed: Placed, uri: string): ArtifactParts {
   const { spec, directory, nameOf } = placed
   const { secretRef, digest } = spec.storage ?? {}
+  const { fetchEnv = [] } = placed.settings
   const args = [
     'fetch',
     '--uri',
@@ -102,7 +105,7 @@ function buildFetched(placed: Placed, uri: string): ArtifactParts {
   const secret = { name: credentials, mountPath: CREDENTIALS, readOnly: true }
   const mounts = [models, ...(secretRef === undefined ? [] : [secret])]
   return {
-    initContainers: [buildFetch(placed, { name: nameOf(FETCH), args, mounts })],
+    initContainers: [buildFetch(placed, { name: nameOf(FETCH), args, mounts, env: fetchEnv })],
     volumes: [
       { name: models.name, emptyDir: {} },
       ...(secretRef === undefined ? [] : [secretVolume(credentials, secretRef.name)]),
@@ -140,13 +143,15 @@ function buildFetch(
     readonly name: string
     readonly args: readonly string[]
     readonly mounts: readonly VolumeMount[]
+    /** Variables beside the proxies. */
+    readonly env?: FetchEnv
   },
 ): Container {
   const container = ourContainer(o.name, settings, { command: 'tutti-step', args: o.args })
   const proxies = Object.entries(settings.proxies).map(([name, value]) => ({ name, value }))
   return {
     ...container,
-    env: [...(container.env ?? []), ...proxies],
+    env: [...(container.env ?? []), ...proxies, ...toPlain(o.env ?? [])],
     volumeMounts: [...o.mounts, TMP_MOUNT],
     resources: resourcesOfFetch(spec, settings),
   }

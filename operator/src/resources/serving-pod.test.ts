@@ -31,3 +31,26 @@ await t.test(
     t.same(containers?.[0]?.env, [{ name: 'HOME', value: '/tmp' }])
   },
 )
+
+await t.test('containers that fetch get the variables of the installation', async (t) => {
+  const token = { secretKeyRef: { name: 'hub', key: 'token', optional: true } }
+  const fetchEnv = [
+    { name: 'HF_TOKEN', valueFrom: token },
+    { name: 'HF_ENDPOINT', value: 'https://mirror.example' },
+  ]
+  const o = { settings: { fetchEnv } }
+  const podTemplate = {
+    spec: { initContainers: [{ name: 'fetch', env: [{ name: 'HF_ENDPOINT', value: 'own' }] }] },
+  }
+  const storageUri = 'hf://owner/name@v1/onnx'
+  const own = podSpec({ storageUri, podTemplate }, o)
+  t.same(own.initContainers?.[0]?.env, [
+    { name: 'HOME', value: '/tmp' },
+    fetchEnv[0],
+    { name: 'HF_ENDPOINT', value: 'own' },
+  ])
+  t.same(own.containers?.[0]?.env, [{ name: 'HOME', value: '/tmp' }])
+  const storage = { digest: `sha256:${'0'.repeat(64)}` }
+  const mounted = podSpec({ storageUri: 'pvc://models/yolo', storage }, o)
+  t.same(mounted.initContainers?.[0]?.env, [{ name: 'HOME', value: '/tmp' }], 'it asks no server')
+})

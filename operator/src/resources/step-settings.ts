@@ -1,5 +1,6 @@
 import type { RouterSpec } from '@tutti/api'
 import type { NetworkPolicyPeer } from '@tutti/kube'
+import type { FetchEnv } from './fetch-env.ts'
 import type { PodDefaults } from './pod-defaults.ts'
 import type { TelemetrySettings } from './telemetry-env.ts'
 
@@ -27,6 +28,8 @@ export interface StepPodSettings extends StepImages, PodSettings {
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   /** Variables of proxies for the containers that fetch models, by name; empty: they have none. */
   readonly proxies: Readonly<Record<string, string>>
+  /** Further variables of these containers, such as a token of Hugging Face; undefined: they have none. */
+  readonly fetchEnv?: FetchEnv | undefined
   /** Additions of the installation to all pods of steps. */
   readonly podDefaults?: PodDefaults | undefined
   /** Cache of downloads that pods share; undefined: they have none. */

@@ -31,7 +31,7 @@ const S3 =
   /^s3:\/\/(?:(?:(?<scheme>https?):\/\/(?<named>[^/@?#]+)|(?<plain>[^/:@?#]+:\d+))\/)?(?<bucket>[^/:]+)(?:\/(?<path>.*))?$/
 const GS = /^gs:\/\/(?<bucket>[^/]+)(?:\/(?<path>.*))?$/
 const AS =
-  /^as:\/\/(?<account>[^/]+?)(?:\.blob\.core\.windows\.net)?\/(?<bucket>[^/]+)(?:\/(?<path>[^?]*))?$/
+  /^as:\/\/(?<account>[^/@]+?)(?:\.blob\.core\.windows\.net)?\/(?<bucket>[^/]+)(?:\/(?<path>[^?]*))?$/
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 /** Names with dots may be longer. */
 const GS_BUCKET = /^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/
@@ -89,9 +89,9 @@ function toPrefix(path = ''): string {
   return path.replaceAll(/([^/]+)\/*/g, '$1/').replace(/^\/+/, '')
 }
 
-/** Makes the error of an address, without its query, which may have a signature that is not for a log. */
+/** Makes the error of an address, without user and query: passwords and signatures are not for a log. */
 function refusal(uri: string, want: string): ServeError {
-  const shown = uri.replace(/\?.*$/s, '?...')
+  const shown = uri.replace(/\?.*$/s, '?...').replace(/\/\/[^/]*@/, '//')
   const text = `--model-repository: "${shown}": want a folder or ${want}`
   return new ServeError('FLAG_INVALID', text, { details: { field: '--model-repository' } })
 }

@@ -50,33 +50,37 @@ const STORAGE_URI = new RegExp(
 )
 /** A URI in which the tag looks like the port of a registry. */
 const IS_PORT = /^image:\/\/([^/:@]+[.][^/:@]+|localhost):[0-9]+\/[^:@]*$/
-const HAS_USER = /^https?:\/\/[^/]*@/
+/** A user before the host; behind that of an image a digest may follow. */
+const HAS_USER = /^((https?|s3|gs|as|hf|oci):\/\/[^/]*@|image:\/\/[^/]*@[^/:]*(:[0-9]{1,5})?\/)/
 const CLIMBS = /(^|\/)\.\.(\/|$)/
 const WANTED_URI =
   'pvc://CLAIM/PATH, http(s)://HOST/PATH (a tar archive), s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, as://ACCOUNT/CONTAINER/PREFIX, hf://OWNER/NAME@REVISION/PATH, oci://HOST/REPOSITORY:TAG/PATH, image://REPOSITORY:TAG/PATH or hostPath:///PATH'
 const WANTED_TAG = 'a tag or a digest behind the repository: image://HOST:PORT/REPOSITORY:TAG/PATH'
 
+/** Makes a rule that leaves addresses with a user to the rule about these: its text shows what came. */
+const unlessUser = (rule: string) => `self.matches(${celPattern(HAS_USER)}) || ${rule}`
 const celGot = (want: string) => `"got '" + self + "', want ${want}"`
 
 export const StorageUri = cel(
   text({ min: 1, max: 1024 }),
   {
-    rule: `self.matches(${celPattern(STORAGE_URI)})`,
+    rule: unlessUser(`self.matches(${celPattern(STORAGE_URI)})`),
     message: `want ${WANTED_URI}`,
     messageExpression: celGot(WANTED_URI),
   },
   // Not said with the address: a password in it would be in every log of the API server's answers.
   {
     rule: `!self.matches(${celPattern(HAS_USER)})`,
-    message: 'got a user in the address, want username and password in the Secret of secretRef',
+    message:
+      'got a user in the address, want the user in the Secret of secretRef, or for image:// in an imagePullSecret',
   },
   {
-    rule: `!self.matches(${celPattern(CLIMBS)})`,
+    rule: unlessUser(`!self.matches(${celPattern(CLIMBS)})`),
     message: "want a path without '..'",
     messageExpression: celGot("a path without '..'"),
   },
   {
-    rule: `!self.matches(${celPattern(IS_PORT)})`,
+    rule: unlessUser(`!self.matches(${celPattern(IS_PORT)})`),
     message: `want ${WANTED_TAG}`,
     messageExpression: celGot(WANTED_TAG),
   },

@@ -50,6 +50,15 @@ await t.test('keys become credentials', async (t) => {
   }
 })
 
+await t.test('a token of the environment is not for the Hub that a Secret names', async (t) => {
+  const folder = t.testdir({ HF_ENDPOINT: 'https://own.example' })
+  for (const HF_ENDPOINT of [undefined, 'https://mirror.example']) {
+    const { hub } = await readCredentials(folder, { HF_TOKEN: 'hidden', HF_ENDPOINT })
+    t.equal(hub?.endpoint?.href, 'https://own.example/')
+    t.equal(hub?.token, undefined)
+  }
+})
+
 await t.test('Hubs and registries have credentials of their own', async (t) => {
   const env = { HF_TOKEN: 'of the environment', HF_ENDPOINT: 'https://mirror.example' }
   await t.rejects(readCredentials(undefined, env), {

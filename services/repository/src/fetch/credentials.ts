@@ -66,7 +66,7 @@ type Values = { readonly [Key in (typeof KEYS)[number]]?: string }
  * Reads credentials from the folder where a Secret is mounted, one file for each key. Unknown keys are ignored.
  *
  * @param directory - undefined if there is no Secret.
- * @param env - environment, whose HF_TOKEN and HF_ENDPOINT count where the Secret has none.
+ * @param env - environment, whose HF_TOKEN and HF_ENDPOINT count where the Secret has none. Its token counts for its own Hub alone.
  * @throws ServeError SETTING_INVALID that names the key, never its value.
  */
 export async function readCredentials(
@@ -74,14 +74,12 @@ export async function readCredentials(
   env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<FetchCredentials> {
   const values: Partial<Record<(typeof KEYS)[number], string>> = {}
-  for (const key of ['HF_TOKEN', 'HF_ENDPOINT'] as const) {
-    if (env[key]) values[key] = requireHeader(key, env[key].trim())
-  }
   // One after the other, so that the first key at fault is the one that the error names.
   for (const key of directory === undefined ? [] : KEYS) {
     const text = await readKey(directory ?? '', key)
     if (text !== '') values[key] = text
   }
+  addEnvironment(values, env)
   const { 'ca.crt': ca, AWS_REGION: awsRegion, AWS_ENDPOINT_URL: endpoint } = values
   return {
     ...toAuthorization(values),
@@ -92,6 +90,19 @@ export async function readCredentials(
     ...toHub(values),
     ...toRegistries(values['.dockerconfigjson']),
     ...toCloud(values, directory),
+  }
+}
+
+/** Adds a Hub's token and address from the environment, where the Secret has none. */
+function addEnvironment(
+  values: Partial<Record<'HF_TOKEN' | 'HF_ENDPOINT', string>>,
+  env: Readonly<Record<string, string | undefined>>,
+): void {
+  const hasOwnHub = values.HF_ENDPOINT !== undefined
+  for (const key of ['HF_TOKEN', 'HF_ENDPOINT'] as const) {
+    // The token of the environment is not for the Hub that a Secret names.
+    if (hasOwnHub || values[key] !== undefined || !env[key]) continue
+    values[key] = requireHeader(key, env[key].trim())
   }
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { utimesSync } from 'node:fs'
 import {
   chmod,
   mkdir,
@@ -148,22 +149,54 @@ await t.test('a failed download leaves its place to the next', async (t) => {
   t.equal(await share('weights'), false)
 })
 
-await t.test('who was killed while it downloaded holds others up for seconds', async (t) => {
+/** A clock that a wait moves on at once. @param tick - is called with each wait. */
+function fastClock(tick: () => void = () => {}) {
   let nowMs = 0
   const clock: Clock = {
     ...systemClock,
     now: () => nowMs,
     setTimer: (delayMs, callback) => {
       nowMs += delayMs
+      tick()
       return systemClock.setTimer(0, callback)
     },
   }
+  return { clock, now: () => nowMs }
+}
+
+await t.test('a lease that cannot be deleted holds nobody up for long', async (t) => {
+  const { clock, now } = fastClock()
+  const { directory, share } = prepare(t, { clock })
+  const key = { sha256: sha256('weights') }
+  const lease = join(directory, `lease-${sha256(JSON.stringify(key))}`)
+  await mkdir(lease)
+  t.equal(await share('weights', key), false)
+  t.ok(now() >= 15_000 && now() < 30_000, String(now()))
+  t.equal(await share('weights', key), true, 'and the file is kept')
+})
+
+await t.test('a download that does not end holds others up for half an hour', async (t) => {
+  let beats = 0
+  let lease = ''
+  const { clock, now } = fastClock(() => utimesSync(lease, ++beats, beats))
+  const { directory, share, logged } = prepare(t, { clock })
+  const key = { sha256: sha256('weights') }
+  lease = join(directory, `lease-${sha256(JSON.stringify(key))}`)
+  await writeFile(lease, '')
+  t.equal(await share('weights', key), false)
+  t.ok(now() >= 1_800_000 && now() < 1_810_000, String(now()))
+  t.same(logged, ['waiting for another download of the same file'])
+  t.ok((await stat(lease)).isFile(), 'the lease of the other one stays')
+})
+
+await t.test('who was killed while it downloaded holds others up for seconds', async (t) => {
+  const { clock, now } = fastClock()
   const { directory, share } = prepare(t, { clock })
   const key = { sha256: sha256('weights') }
   const lease = join(directory, `lease-${sha256(JSON.stringify(key))}`)
   await writeFile(lease, '')
   t.equal(await share('weights', key), false)
-  t.ok(nowMs >= 15_000 && nowMs < 30_000, String(nowMs))
+  t.ok(now() >= 15_000 && now() < 30_000, String(now()))
   await t.rejects(stat(lease), { code: 'ENOENT' })
 })
 

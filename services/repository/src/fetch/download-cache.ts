@@ -43,6 +43,8 @@ const LOOK_MS = 500
 const BEAT_MS = 2000
 /** A process that has not touched its lease for so long has ended, or stands still: others go on without it. */
 const STALE_MS = 15_000
+/** Longest wait for another process: 64 GiB at 40 MB/s. One that takes longer may hang, and its lease is touched all the same. */
+const LONGEST_WAIT_MS = 1_800_000
 /** A file that is being written and was not touched for so long was left behind. */
 const LEFT_MS = 3_600_000
 const MAX_NAMES = 10_000
@@ -184,10 +186,11 @@ export class DownloadCache {
 
   /** Waits until no other process downloads the same. A lease only saves downloads: two at once do no harm. */
   async #lease(key: CacheKey, signal: AbortSignal): Promise<Lease> {
-    const { clock } = this.#o
+    const { clock, log } = this.#o
     const path = this.#path(LEASE, digestOf(JSON.stringify(key)))
+    const beganMs = clock.now()
     let beat: number | undefined
-    let seenMs = clock.now()
+    let seenMs = beganMs
     for (let hasWaited = false; ; hasWaited = true) {
       signal.throwIfAborted()
       const made = await writeFile(path, '', { flag: 'wx' }).then(
@@ -196,12 +199,21 @@ export class DownloadCache {
       )
       if (made === '') return this.#hold(path, hasWaited)
       // A cache that cannot be written has no leases.
-      if (made !== 'EEXIST') return { hasWaited, release: () => Promise.resolve() }
+      if (made !== 'EEXIST') return withoutLease(hasWaited)
       const { mtimeMs } = (await lstat(path).catch(() => undefined)) ?? {}
       if (mtimeMs !== beat) {
         beat = mtimeMs
         seenMs = clock.now()
-      } else if (clock.now() - seenMs > STALE_MS) await rm(path, { force: true })
+      } else if (clock.now() - seenMs > STALE_MS) {
+        const isGone = await rm(path, { force: true }).then(
+          () => true,
+          // Another user's in a folder that is sticky, say, or a folder that somebody has put there.
+          () => false,
+        )
+        if (!isGone) return withoutLease(hasWaited)
+      }
+      if (clock.now() - beganMs > LONGEST_WAIT_MS) return withoutLease(hasWaited)
+      if (!hasWaited) log.warn('waiting for another download of the same file', { lease: path })
       await sleep(LOOK_MS, { clock, signal })
     }
   }
@@ -249,6 +261,10 @@ interface CachedFile {
   readonly name: string
   readonly bytes: number
   readonly usedMs: number
+}
+
+function withoutLease(hasWaited: boolean): Lease {
+  return { hasWaited, release: () => Promise.resolve() }
 }
 
 function digestOf(text: string): string {

@@ -33,15 +33,18 @@ type Limits = Pick<FetchContext, 'bounds' | 'signal'>
  * @throws ServeError ARTIFACT_INVALID, ARTIFACT_TOO_LARGE, ARTIFACT_NOT_STORED; nothing outside of `tree` was touched.
  */
 export async function extractArchive(archive: string, tree: string, o: Limits): Promise<string> {
-  return await extractArchives([archive], tree, { ...o, plan: new TreePlan(o.bounds) })
+  const plan = new TreePlan(o.bounds)
+  const root = await extractArchives([archive], tree, { ...o, plan })
+  if (plan.files === 0) throw new ServeError('ARTIFACT_INVALID', 'the archive has no files')
+  return root
 }
 
 /**
- * Extracts several archives into one folder, as `extractArchive` does.
+ * Extracts several archives into one folder, as `extractArchive` does. They may have no files.
  *
  * @param o.plan - knows the files that the folder has already.
  * @param o.isWanted - tells which entries are extracted; absent: all.
- * @param o.check - throws for the name of an entry that is refused.
+ * @param o.check - throws for the name of an entry that is refused, wanted or not.
  */
 export async function extractArchives(
   archives: readonly string[],
@@ -52,15 +55,14 @@ export async function extractArchives(
     readonly check?: (name: string) => void
   },
 ): Promise<string> {
-  const { plan, isWanted = () => true } = o
+  const { plan, isWanted = () => true, check = () => {} } = o
   await onDisk(tree, () => mkdir(tree, { recursive: true }))
   const links = new Map<string, Link>()
   const isAdmitted = (entry: ReadEntry): boolean => {
-    o.check?.(entry.path)
-    return admit(entry, plan, links)
+    check(entry.path)
+    return isWanted(entry.path) && admit(entry, plan, links)
   }
   for (const archive of archives) await unpack(archive, tree, { ...o, isWanted, isAdmitted })
-  if (plan.files === 0) throw new ServeError('ARTIFACT_INVALID', 'the archive has no files')
   // Made last: nothing is ever written through a link.
   for (const [name, made] of links) await makeLink(tree, name, made)
   const root = await findRoot(tree)
@@ -140,7 +142,7 @@ async function unpack(
     maxMetaEntrySize: MAX_META_BYTES,
     filter: (_, entry) => {
       try {
-        return 'type' in entry && isWanted(entry.path) && isAdmitted(entry)
+        return 'type' in entry && isAdmitted(entry)
       } catch (error) {
         stop.abort(error)
         return false

@@ -289,6 +289,11 @@ await t.test('no message has the query of an address', async (t) => {
   t.equal(server.heard[0]?.path, '/a.tar?signature=hidden')
   for (const uri of [
     'http://me:hidden@localhost/a.tar',
+    'oci://me:hidden@r.example/a:1',
+    'hf://me:hidden@owner/name',
+    's3://me:hidden@bucket/a',
+    'gs://me:hidden@bucket/a',
+    'as://me:hidden@account/container/a',
     'ftp://hidden@x/?hidden',
     'pvc://hidden',
   ]) {

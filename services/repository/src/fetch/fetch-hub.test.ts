@@ -42,6 +42,11 @@ const listing =
   (_, response) =>
     response.end(JSON.stringify(entries))
 
+const page =
+  (link: string): Answer =>
+  (_, response) =>
+    response.writeHead(200, { link }).end('[]')
+
 async function prepare(t: Test, o: { readonly token?: string } = {}) {
   const scripted = await startScriptedHub(o)
   t.teardown(() => scripted.close())
@@ -194,6 +199,48 @@ await t.test(
     t.match(await fetched({ cache, to: join(folder, 'third') }), { digest, isFetched: true })
   },
 )
+
+await t.test('every form of a link to the next page is followed, or the fetch fails', async (t) => {
+  const { hub, failure, fetched, server } = await prepare(t)
+  const revision: Answer = (_, response) => response.end(JSON.stringify({ sha: hub.commit }))
+  const followed = [
+    '<?recursive=true&cursor=0>; rel="next"',
+    '</api/models/owner/name/tree/x?cursor=0>; rel=next',
+    '<https://other.example/x?cursor=0>; title="a, b"; rel="next"',
+    '<https://other.example/x?cursor=9>; rel="prev", <https://other.example/x?cursor=0>; REL = "last next"',
+  ]
+  for (const [i, link] of followed.entries()) {
+    hub.commit = String(i).repeat(40)
+    hub.faults.push(revision, page(link))
+    t.match(await fetched(), { isFetched: true, files: 3 }, link)
+    const pages = server.heard.filter(({ path }) => path.includes(`/tree/${hub.commit}`))
+    t.match(pages.at(-1)?.path, /\?recursive=true&cursor=0$/, link)
+  }
+  const broken = [
+    '<https://other.example/x?page=2>; rel="next"',
+    '<https://other.example/x>; rel="next"',
+    '<http://>; rel="next"',
+  ]
+  hub.commit = 'a'.repeat(40)
+  for (const link of broken) {
+    hub.faults.push(revision, page(link))
+    t.match(await failure({ bounds: { attempts: 1 } }), { reason: 'ARTIFACT_UNAVAILABLE' }, link)
+  }
+  const [one, two] = ['<?cursor=1>; rel="next"', '<?cursor=2>; rel="next"'].map(page)
+  if (one === undefined || two === undefined) return
+  for (const pages of [
+    [one, one],
+    [one, two, one],
+  ]) {
+    hub.faults.push(revision, ...pages)
+    t.match(await failure({ bounds: { attempts: 1 } }), {
+      reason: 'ARTIFACT_UNAVAILABLE',
+      message: /names a next page without a cursor of its own$/,
+    })
+  }
+  hub.faults.push(revision, page('<https://other.example/x>; rel="nextish"'))
+  t.match(await failure({ bounds: { attempts: 1 } }), { reason: 'ARTIFACT_NOT_FOUND' })
+})
 
 await t.test('what a Hub may answer wrongly', async (t) => {
   const { hub, failure } = await prepare(t)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type Clock, SecretText, systemClock } from '@tutti/chassis'
 import t, { type Test } from 'tap'
-import { type Answer, startArtifactServer } from '../testing/artifact-server.ts'
+import { type Answer, answerStatus, startArtifactServer } from '../testing/artifact-server.ts'
 import { serveRange } from '../testing/scripted-hub.ts'
 import { type TarEntry, tarArchive } from '../testing/tar-archive.ts'
 import { type FetchRequest, fetchArtifact } from './fetch-artifact.ts'
@@ -195,6 +195,43 @@ await t.test('what oras packs of a folder, and a folder of an image', async (t) 
   t.same(await files(), ['1/model.bin', 'config.pbtxt', 'labels.txt'])
 })
 
+await t.test('a layer that deletes the model, or a folder around it, is refused', async (t) => {
+  const { push, fetched, failure } = await prepare(t)
+  const model = tar(...MODEL.map((entry) => ({ ...entry, name: `models/yolo/${entry.name}` })))
+  const marks = {
+    'models/.wh.yolo': true,
+    'models/.wh..wh..opq': true,
+    './.wh.models': true,
+    '.wh..wh..opq': true,
+    'models/yolo/.wh.labels.txt': true,
+    'models/yolo/.wh..wh..opq': true,
+    'models/yolo/1/.wh.old': true,
+    'models/.wh.yolo2': false,
+    'models/.wh.yol': false,
+    'models/other/.wh..wh..opq': false,
+    '.wh.bin': false,
+  }
+  for (const [name, isRefused] of Object.entries(marks)) {
+    push([model, tar({ name, data: '' })])
+    const at = ':one/models/yolo'
+    if (isRefused) {
+      const message = /a layer deletes files by it/
+      t.match(await failure({ at }), { reason: 'ARTIFACT_INVALID', message }, name)
+    } else t.match(await fetched({ at }), { files: 2 }, name)
+  }
+})
+
+await t.test('a path that no layer has is named', async (t) => {
+  const { push, failure } = await prepare(t)
+  push([tar(...MODEL.map((entry) => ({ ...entry, name: `models/yolo/${entry.name}` })))])
+  t.match(await failure({ at: ':one/models/yola' }), {
+    reason: 'ARTIFACT_NOT_FOUND',
+    message: /the layers have no files below 'models\/yola'$/,
+  })
+  push([tar({ name: 'empty/', type: '5' })])
+  t.match(await failure(), { reason: 'ARTIFACT_NOT_FOUND', message: /the layers have no files$/ })
+})
+
 await t.test('of an index, the image of this machine', async (t) => {
   const { push, putManifest, fetched, failure, files } = await prepare(t)
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch
@@ -322,6 +359,26 @@ await t.test('what a manifest may say wrongly', async (t) => {
     reason: 'ARTIFACT_MISMATCH',
     message: `'http://${host}/v2/models/yolo/manifests/${wrong}' has ${digestOf('{}')}, want ${wrong}`,
   })
+})
+
+await t.test('a server to which the registry leads gets no password', async (t) => {
+  for (const isBasic of [false, true]) {
+    const { push, registry, failure } = await prepare(t)
+    push([tar(...MODEL)])
+    const thief = await startArtifactServer((_, response) => {
+      const challenge = isBasic ? 'Basic realm="x"' : `Bearer realm="${thief.origin}/token"`
+      response.writeHead(401, { 'www-authenticate': challenge }).end('{}')
+    })
+    t.teardown(() => thief.close())
+    registry.script(answerStatus(307, { location: `${thief.origin}/blob` }))
+    const authorization = new SecretText(basicOf('me:hidden'))
+    t.match(await failure({ credentials: { authorization } }), { reason: 'ARTIFACT_DENIED' })
+    t.same(
+      thief.heard.map(({ path, headers }) => [path, headers.authorization]),
+      [['/blob', undefined]],
+    )
+    t.equal(registry.heard[0]?.headers.authorization, undefined)
+  }
 })
 
 await t.test('no password goes to a server of tokens without TLS', async (t) => {

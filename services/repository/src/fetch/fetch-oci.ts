@@ -110,9 +110,11 @@ async function putTogether(
     ...context,
     plan,
     isWanted,
-    check: refuseDeletion,
+    check: (name) => refuseDeletion(name, path),
   })
-  return path === '' ? root : join(tree, path)
+  if (plan.files > 0) return path === '' ? root : join(tree, path)
+  const where = path === '' ? '' : ` below '${path}'`
+  throw new ServeError('ARTIFACT_NOT_FOUND', `the layers have no files${where}`)
 }
 
 /** @throws ServeError ARTIFACT_INVALID for a layer that is no tar archive. */
@@ -125,9 +127,12 @@ function toArchive({ mediaType, annotations, digest }: Descriptor, blob: string)
   throw invalidArtifact(digest, `its media type is ${mediaType}, ${want}`)
 }
 
-/** Refuses a mark by which a layer deletes what one before it has. */
-function refuseDeletion(name: string): void {
-  const base = name.replace(/\/+$/, '').replace(/^.*\//s, '')
+/** Refuses a mark by which a layer deletes a file of the model, or a folder around it, that a layer before it has. */
+function refuseDeletion(name: string, wanted: string): void {
+  const [, folder = '', base = ''] = /^(.*?)([^/]*)\/*$/s.exec(name.replace(/^(\.?\/+)+/, '')) ?? []
   if (!base.startsWith('.wh.')) return
+  const deleted = base === '.wh..wh..opq' ? folder : `${folder}${base.slice('.wh.'.length)}/`
+  const path = wanted === '' ? '' : `${wanted}/`
+  if (!path.startsWith(deleted) && !deleted.startsWith(path)) return
   throw invalidArtifact(name, 'a layer deletes files by it, want layers that only add some')
 }

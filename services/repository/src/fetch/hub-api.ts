@@ -23,6 +23,11 @@ const ENDPOINT = new URL('https://huggingface.co')
 /** A page has up to 1000 files; a server without an end to its list would hold us for ever. */
 const MAX_PAGES = 1000
 const COMMIT = /^[0-9a-f]{40}$/
+/** A link of the header `link` with its parameters, whose values may be in quotes. */
+const LINK =
+  /<(?<address>[^>]*)>(?<parameters>(?:\s*;\s*[^\s=;,"]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]+))?)*)/g
+/** Parameters of the link to the next page; a value in quotes may name several relations. */
+const NEXT = /;\s*rel\s*=\s*(?:next(?![^\s;])|"(?:[^"]*\s)?next(?:\s[^"]*)?")/i
 
 /** Asks a Hub for what a repository holds: its commits, lists of files, and files. It speaks as that of Hugging Face. */
 export class HubApi {
@@ -60,6 +65,7 @@ export class HubApi {
     const folder = o.folder === '' ? '' : `/${encodePath(o.folder)}`
     const url = new URL(`${this.#base}/api/models/${this.#at.repository}/tree/${o.commit}${folder}`)
     let cursor: string | undefined = ''
+    const seen = new Set([cursor])
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       url.search = `recursive=${o.isDeep}${cursor === '' ? '' : `&cursor=${encode(cursor)}`}`
       const { text, headers } = await this.#ask(client, url)
@@ -69,9 +75,15 @@ export class HubApi {
         throw new ServeError('ARTIFACT_UNAVAILABLE', problem)
       }
       yield files
-      const next = nextCursor(headers['link'])
-      if (next === undefined || next === cursor) return
-      cursor = next
+      const next = nextPage(headers['link'], url)
+      if (next === undefined) return
+      cursor = next.searchParams.get('cursor') ?? ''
+      // To end here would take the part of a model for the whole.
+      if (seen.has(cursor)) {
+        const problem = `'${showUri(url)}' names a next page without a cursor of its own`
+        throw new ServeError('ARTIFACT_UNAVAILABLE', problem)
+      }
+      seen.add(cursor)
     }
     throw new ServeError('ARTIFACT_TOO_LARGE', `more than ${MAX_PAGES} pages of files`)
   }
@@ -118,10 +130,18 @@ function encodePath(path: string): string {
   return path.split('/').map(encode).join('/')
 }
 
-/** Reads where the next page begins. Only that counts of the link: the address behind it may be another server's. */
-function nextCursor(link: string | string[] | undefined): string | undefined {
-  const address = /<([^>]*)>\s*;\s*rel="?next"?/.exec(String(link ?? ''))?.[1]
-  return URL.parse(address ?? '')?.searchParams.get('cursor') ?? undefined
+/**
+ * Reads the link to the next page (RFC 8288). Only its cursor is used: the address may be another server's.
+ *
+ * @throws ServeError ARTIFACT_UNAVAILABLE if the link is no address.
+ */
+function nextPage(header: string | string[] | undefined, page: URL): URL | undefined {
+  const links = [...String(header ?? '').matchAll(LINK)]
+  const next = links.find(({ groups }) => NEXT.test(groups?.['parameters'] ?? ''))
+  if (next === undefined) return undefined
+  const url = URL.parse(next.groups?.['address'] ?? '', page.href)
+  if (url !== null) return url
+  throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(page)}' names no address of a next page`)
 }
 
 /**

@@ -70,6 +70,7 @@ export class OciRegistry {
     throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(answer.url)}' answered no manifest`)
   }
 
+  /** Sends the request for a blob, which may lie on another server. @returns its answer, of any status. */
   async blob(client: HttpClient, digest: string, headers: HttpHeaders): Promise<StreamedAnswer> {
     return await this.#get(client, `blobs/${digest}`, headers)
   }
@@ -97,7 +98,9 @@ export class OciRegistry {
     }
     const answer = await send()
     const challenge = answer.headers['www-authenticate']
-    if (answer.status !== 401 || challenge === undefined) return answer
+    // A server to which the registry leads may not ask for the registry's password.
+    const isOwn = answer.url.origin === url.origin
+    if (answer.status !== 401 || challenge === undefined || !isOwn) return answer
     // Tokens last for minutes, so a long fetch is asked again.
     const authorization = await this.#answer(client, challenge)
     if (authorization === undefined) return answer

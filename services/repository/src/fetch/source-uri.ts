@@ -85,7 +85,7 @@ function parseHttp(text: string): SourceUri | Problem | undefined {
 function parseS3(rest: string): SourceUri | Problem | undefined {
   const [, bucket = '', path = ''] = /^([^/]+)(?:\/(.*))?$/.exec(rest) ?? []
   if (bucket === '') return undefined
-  if (!BUCKET.test(bucket)) return `"${bucket}" is no name of a bucket`
+  if (!BUCKET.test(bucket)) return `"${bucket.replace(/^.*@/s, '')}" is no name of a bucket`
   const prefix = path === '' || path.endsWith('/') ? path : `${path}/`
   return { kind: 's3', bucket, prefix }
 }
@@ -111,8 +111,9 @@ function parseOci(rest: string): SourceUri | undefined {
 export function showUri(uri: URL | string): string {
   const text = String(uri)
   // These are no URLs: what follows the host may be a tag or a revision.
-  if (/^(hf|oci):/.test(text)) return text.replace(/[?#].*$/s, '')
-  if (!URL.canParse(text)) return text.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
+  if (/^(hf|oci):/.test(text) || !URL.canParse(text)) {
+    return text.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
+  }
   const url = new URL(text)
   return `${url.protocol}//${url.host}${url.pathname}`
 }
