@@ -85,6 +85,8 @@ export const REASONS = {
     InvalidSpec: INVALID_SPEC,
     ModelLoadFailed: 'The model cannot be loaded. The message is the error of its engine.',
     Mounted: "A pod has mounted the model's files.",
+    Moving:
+      'The Ensemble of which the message speaks no longer takes its Models together: its pods stay as they are until the Models are ready in others.',
     NameConflict: NAME_CONFLICT,
     NoFreeDevice:
       'A new pod of a rollout finds no free device, because old pods keep theirs. Free one, or set `rollout.whenFull: Replace` ([GPUs](gpus.md)).',

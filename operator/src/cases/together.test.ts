@@ -25,6 +25,9 @@ const TOGETHER: PlainObject = {
 const setSpec = ({ plain, path }: CasePlace, plural: string, name: string, spec: PlainObject) =>
   plain.patch(path(plural, name), { spec })
 
+const isOfPods = ({ path }: { readonly path: string }): boolean =>
+  path.endsWith('/deployments/faces-steps')
+
 const messageOf = (object: PlainObject, type: string): string =>
   object['status'].conditions.find((one: PlainObject) => one['type'] === type)?.message
 
@@ -51,10 +54,17 @@ await t.test(
       }
       await plain.until(place.path('poddisruptionbudgets', 'faces-steps'), isThere)
       await operator.atRest()
+      const before = operator.proxy.writes.length
       await setSpec(place, 'ensembles', 'faces', { placement: null, scaling: null })
       await plain.until(place.path('deployments', 'faces-steps'), isGone, 60_000)
       for (const model of ['one', 'two']) await place.ready('models', model)
       await place.ready('ensembles', 'faces')
+      const writes = operator.proxy.writes.slice(before).filter(isOfPods)
+      t.same(
+        [...new Set(writes.map(({ method }) => method))],
+        ['DELETE'],
+        'pods that Models leave stay as they were',
+      )
       await untilPodsOf(place, 'one', { label: 'model', hosts: ['one'] })
       await operator.atRest()
     })
@@ -106,6 +116,42 @@ await t.test(
       })
       const apart = await place.condition('models', 'one', 'Accepted=True/AcceptedWithWarnings')
       t.match(messageOf(apart, 'Accepted'), /its accelerator is another one/)
+      const podTemplate = { spec: { volumes: [{ name: 'host', hostPath: { path: '/' } }] } }
+      await setSpec(place, 'ensembles', 'faces', { podTemplate })
+      const held = await place.condition('models', 'two', 'Progressing=False/HostAccessNotAllowed')
+      t.match(
+        messageOf(held, 'Progressing'),
+        /Ensemble "faces", in whose pods it runs: podTemplate/,
+      )
+      const kept = await plain.get(place.path('deployments', 'faces-steps'))
+      t.notMatch(JSON.stringify(kept['spec'].template), 'hostPath')
+    })
+
+    await t.test('the pods sleep together, and wake for a request to one of them', async (t) => {
+      const place = await rig.openPlace()
+      await place.startOperator(t, { scalingMs: 200 })
+      await place.applyModel('one')
+      await place.applyModel('two')
+      await place.applyEnsemble('faces', 'one', {
+        ...TOGETHER,
+        scaling: { minReplicas: 0, idleAfter: '1s' },
+      })
+      await place.ready('ensembles', 'faces')
+      const asleep = async (): Promise<void> => {
+        for (const model of ['one', 'two']) {
+          await place.condition('models', model, 'Ready=True/Asleep')
+          await untilPodsOf(place, model, { label: 'ensemble', hosts: [] })
+        }
+      }
+      await asleep()
+      await place.ready('ensembles', 'faces')
+      rig.player.want(place.namespace, 'two')
+      for (const model of ['one', 'two']) await place.condition('models', model, 'Ready=True/Ready')
+      await untilPodsOf(place, 'one', { label: 'ensemble', hosts: ['faces'] })
+      rig.player.want(place.namespace)
+      await asleep()
+      await setSpec(place, 'models', 'one', { maxBatchSize: 2 })
+      await place.condition('models', 'one', 'Ready=True/Ready')
     })
   },
 )

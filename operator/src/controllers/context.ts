@@ -26,6 +26,8 @@ export interface ControllerContext {
   readonly podPort?: number
   /** Milliseconds between two looks at a router with a fault that only a person can repair; default 60 s. */
   readonly troublePollMs?: number
+  /** Milliseconds between two looks at the load of pods; see ReplicaScaler. */
+  readonly scalingMs?: number
 }
 
 /** The parts of the controllers of Models, Ensembles and Routers. */

@@ -5,8 +5,11 @@ import { toRouterDefaults, toStepPodSettings } from '../serving-settings.ts'
 import { createCaches, INDEX, keysOf } from './caches.ts'
 import type { ControllerContext, ControllerSet } from './context.ts'
 import { createEnsembleController } from './ensemble/ensemble-controller.ts'
-import { createEnsemblePods } from './ensemble-pods/create-ensemble-pods.ts'
-import { createModelControllers } from './model/create-model-controllers.ts'
+import {
+  createEnsemblePods,
+  type EnsemblePodsControllers,
+} from './ensemble-pods/create-ensemble-pods.ts'
+import { createModelControllers, type SleepingEnsembles } from './model/create-model-controllers.ts'
 import { createTenancy } from './nats-servers/create-tenancy.ts'
 import { createResourceMetrics } from './resource-metrics.ts'
 import { createRouterControllers } from './router/create-router-controllers.ts'
@@ -32,19 +35,24 @@ export function createControllers(given: ControllerContext): ControllerSet {
         [ensemble, caches.ensembles],
         [model, caches.models],
       ] as const) {
-        const concerned = keysOf(cache.inNamespace(namespace))
-        for (const key of concerned) controller.enqueue(key, 'low')
+        for (const key of keysOf(cache.inNamespace(namespace))) controller.enqueue(key, 'low')
       }
     },
   })
   const parts = { ...context, caches, views }
-  const models = createModelControllers({ ...parts, podClient, settings })
+  const models = createModelControllers({
+    ...parts,
+    podClient,
+    settings,
+    sleepingEnsembles: madeLater(() => ensemblePods.sleeping),
+  })
   const { controller: model, scaler, demand, groups } = models
-  const ensemblePods = createEnsemblePods({
+  const ensemblePods: EnsemblePodsControllers = createEnsemblePods({
     ...parts,
     podClient,
     groups,
     onProblem: (key) => model.enqueue(key),
+    isWanted: (namespace, name) => demand.isWanted(namespace, name),
   })
   const defaults = toRouterDefaults(flags, settings)
   const broker = createTenancy({
@@ -66,5 +74,14 @@ export function createControllers(given: ControllerContext): ControllerSet {
   return {
     caches: [...Object.values(caches), ...broker.caches],
     controllers: [...broker.controllers, ...served, builtinsScaler, views],
+  }
+}
+
+/** The controllers of Models and of the pods of Ensembles need each other. */
+function madeLater(find: () => SleepingEnsembles): SleepingEnsembles {
+  return {
+    namespaces: () => find().namespaces(),
+    wake: (namespace, names) => find().wake(namespace, names),
+    wakeOne: (key, uid) => find().wakeOne(key, uid),
   }
 }

@@ -104,7 +104,7 @@ await t.test(
     const { main, spec } = pods(host, guest)
     t.equal(main.image, 'registry.example/tutti-step-python-cuda:1.0.0')
     t.same(main.resources, {
-      requests: { cpu: '1250m', memory: '512Mi' },
+      requests: { cpu: '1250m', memory: '2560Mi' },
       limits: { memory: '3Gi', 'nvidia.com/gpu': '2' },
     })
     t.ok(main.args?.includes('--accelerator=nvidia.com/gpu=2'))

@@ -11,7 +11,8 @@ export function sumResources(all: readonly ModelResources[]): ModelResources {
   const [first = {}, ...others] = all
   if (others.length === 0) return first
   return {
-    requests: sum(all.map(({ requests = {} }) => requests)),
+    // As Kubernetes does: a limit without a request is the request too.
+    requests: sum(all.map(({ requests, limits }) => ({ ...limits, ...requests }))),
     limits: sum(
       all.map(({ limits = {} }) => limits),
       (name) => all.every(({ limits = {} }) => Object.hasOwn(limits, name)),

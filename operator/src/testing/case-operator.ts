@@ -28,6 +28,8 @@ export interface CaseOperatorOptions {
   readonly hasControllers?: boolean
   /** Function that prepares the proxy before the operator sends anything. */
   readonly prepare?: (proxy: HttpFaultProxy) => void
+  /** Milliseconds between two looks at the load of pods; default 15 s. */
+  readonly scalingMs?: number
 }
 
 /** Between two looks at what only a person can set right: longer than what an operator at rest waits for. */
@@ -70,6 +72,7 @@ export async function startCaseOperator(server: ApiServer, o: CaseOperatorOption
     namespace: o.system,
     podPort: o.podPort,
     troublePollMs: TROUBLE_MS,
+    ...(o.scalingMs !== undefined && { scalingMs: o.scalingMs }),
   })
   metrics.runtime.readCaches(() => caches.map((cache) => cache.reading()))
   const end = async (): Promise<void> => {

@@ -14,7 +14,7 @@ export type CaseRig = Awaited<ReturnType<typeof openCaseRig>>
 /** Options for an operator with an election. */
 export type StartVersionOptions = Pick<VersionOptions, 'name' | 'flags'>
 
-export type StartOptions = Pick<CaseOperatorOptions, 'token' | 'idleMs' | 'prepare'>
+export type StartOptions = Pick<CaseOperatorOptions, 'token' | 'idleMs' | 'prepare' | 'scalingMs'>
 
 export type CasePlace = Awaited<ReturnType<typeof openCasePlace>>
 
@@ -54,7 +54,7 @@ export async function openCaseRig(t: Test, o: ApiServerOptions = {}) {
     port: podPort,
     configText: CONFIG_TEXT,
     play: ({ metadata }) => plays.get(metadata.labels?.['tutti.dev/model'] ?? '') ?? READY,
-    load: () => ({ inFlight: 0, queued: 0, slots: 1 }),
+    load: () => ({ inFlight: 0, queued: 0, slots: 1, requests: 0 }),
   })
   const used = [caches.pods, caches.revisions]
   t.teardown(async () => {

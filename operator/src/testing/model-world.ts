@@ -5,7 +5,7 @@ import type { ModelObject } from '../api/kinds.ts'
 import type { ModelPod } from '../controllers/model/model-pods.ts'
 import type { ModelWorld } from '../controllers/model/model-world.ts'
 import { toScaling } from '../resources/model-scaling.ts'
-import { stepSelectorText } from '../resources/step-labels.ts'
+import { stepSelector } from '../resources/step-labels.ts'
 import { storedObject } from './stored-object.ts'
 
 const CONFIG = `
@@ -99,11 +99,12 @@ export function modelWorld(
   const model = storedObject({ name: 'yolo', generation: 1 }, { spec }) as Stored<ModelObject>
   return {
     model,
-    host: { title: 'Model "yolo"', isItself: true, selector: stepSelectorText('yolo') },
+    host: { title: 'Model "yolo"', isItself: true, labels: stepSelector('yolo') },
     modelName: 'yolo',
     before: {},
     spec,
     scaling: toScaling(spec),
+    rollout: spec.rollout,
     template: 't1',
     deployment: modelDeployment(),
     outcomes: [],

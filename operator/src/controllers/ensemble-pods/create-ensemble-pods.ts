@@ -3,13 +3,16 @@ import { type KubeObject, type Stored, toKeyString } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
 import type { PodClient } from '../../pods/pod-client.ts'
 import { isReady, podAddressOf } from '../../pods/pod-state.ts'
+import { maySleep, toScaling } from '../../resources/model-scaling.ts'
 import { Applier } from '../../runtime/apply.ts'
 import { Controller } from '../../runtime/controller.ts'
 import { childSource, ownSource, referenceSource, type Source } from '../../runtime/sources.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
 import { type Caches, INDEX, keysOf, namespaceOfKey } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
+import type { SleepingEnsembles } from '../model/create-model-controllers.ts'
 import type { PodGroups } from '../model/pod-groups.ts'
+import { readEnsemble } from '../read-ensemble.ts'
 import { ReplicasGuard } from '../replicas-guard.ts'
 import { readTransport } from '../router/read-router.ts'
 import { servedNameKey } from '../served-names.ts'
@@ -22,6 +25,8 @@ export interface EnsemblePodsControllersOptions extends ControllerParts {
   readonly groups: PodGroups
   /** Callback for the Models in the pods of an Ensemble whose objects cannot be made as wanted, by key. */
   readonly onProblem: (modelKey: string) => void
+  /** Tells whether requests wait for a model, by its served name. */
+  readonly isWanted: (namespace: string, modelName: string) => boolean
   /** Milliseconds between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
 }
@@ -30,6 +35,7 @@ export interface EnsemblePodsControllersOptions extends ControllerParts {
 export interface EnsemblePodsControllers {
   readonly controller: Controller
   readonly scaler: ReplicaScaler
+  readonly sleeping: SleepingEnsembles
 }
 
 /**
@@ -40,14 +46,15 @@ export function createEnsemblePods(o: EnsemblePodsControllersOptions): EnsembleP
   const { caches, podClient, client, clock, log, metrics, groups } = o
   const guard = new ReplicasGuard({ client, clock })
   const name = 'ensemble-pods'
-  const scaler = new ReplicaScaler({
+  const scaledIn = (ensembles: readonly Stored<EnsembleObject>[]): readonly ScaledModel[] =>
+    ensembles
+      .flatMap((ensemble) => toScaled(ensemble, { groups, caches }))
+      .filter(({ key }) => !guard.isLeft(key))
+  const scaler: ReplicaScaler = new ReplicaScaler({
     name: `${name}-scaling`,
     client: podClient,
-    models: () =>
-      caches.ensembles
-        .list()
-        .flatMap((ensemble) => toScaled(ensemble, { groups, caches }))
-        .filter(({ key }) => !guard.isLeft(key)),
+    models: () => scaledIn(caches.ensembles.list()),
+    isWanted: o.isWanted,
     onDecision: (key) => controller.enqueue(key),
     scalings: o.scrapes.counter({
       name: 'tutti_operator_ensemble_scalings_total',
@@ -73,7 +80,20 @@ export function createEnsemblePods(o: EnsemblePodsControllersOptions): EnsembleP
     log,
     metrics,
   })
-  return { controller, scaler }
+  const sleeping: SleepingEnsembles = {
+    namespaces: () => caches.ensembles.list().flatMap(namespacesWithSleepers),
+    wake: (namespace, names) =>
+      scaler.wake(scaledIn(caches.ensembles.inNamespace(namespace)), names),
+    wakeOne: (key, uid) => scaler.wakeOne(key, uid),
+  }
+  return { controller, scaler, sleeping }
+}
+
+/** Returns the namespace of an Ensemble whose pods may sleep; else an empty list. */
+function namespacesWithSleepers(ensemble: Stored<EnsembleObject>): readonly string[] {
+  const { placement, scaling } = readEnsemble(ensemble).manifest?.spec ?? {}
+  const maySleepNow = placement === 'Together' && maySleep(toScaling({ scaling }))
+  return maySleepNow ? [ensemble.metadata.namespace ?? ''] : []
 }
 
 function childrenOf(caches: Caches) {

@@ -12,11 +12,13 @@ import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import { untilOwnerMoves } from '../../runtime/owner-check.ts'
 import { type Caches, INDEX } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
+import type { Refusal } from '../model/check-model.ts'
+import { findClaimRefusal } from '../model/claim-refusal.ts'
 import { replacesFirst } from '../model/full-nodes.ts'
 import type { PlannedGroup, PodGroups } from '../model/pod-groups.ts'
 import type { ReplicasGuard } from '../replicas-guard.ts'
 
-export interface EnsemblePodsOptions extends Pick<ControllerParts, 'caches'> {
+export interface EnsemblePodsOptions extends Pick<ControllerParts, 'caches' | 'client'> {
   readonly groups: PodGroups
   readonly applier: Applier
   /** Scaler that gives the replicas for the provider Native. */
@@ -56,8 +58,10 @@ export class EnsemblePods {
 
   async #look(ensemble: Ensemble, key: string, signal: AbortSignal): Promise<Result> {
     const { groups, onProblem } = this.#options
+    const refusal = await this.#findClaimRefusal(ensemble, signal)
+    groups.keepClaimRefusal(ensemble, refusal)
     const plan = groups.plan(ensemble)
-    if (plan?.held !== undefined) return {}
+    if (plan?.held !== undefined) return refusal === undefined ? {} : { requeueAfterMs: BLOCKED_MS }
     const synced = await this.#sync(ensemble, plan, { key, signal })
     if (synced === undefined) return {}
     const problems = groups.keepProblems(ensemble, synced.outcomes)
@@ -67,6 +71,14 @@ export class EnsemblePods {
     }
     throwIfFailed(synced)
     return problems.length > 0 ? { requeueAfterMs: BLOCKED_MS } : {}
+  }
+
+  /** Finds why the claims of the pods cannot be used. The server is asked only where there are some. @throws KubeError */
+  #findClaimRefusal(ensemble: Ensemble, signal: AbortSignal): Promise<Refusal | undefined> {
+    const { groups, client } = this.#options
+    const { namespace = '' } = ensemble.metadata
+    const claims = groups.plan(ensemble)?.group.spec.accelerator?.claims
+    return findClaimRefusal(client, { namespace, claims, signal })
   }
 
   async #sync(
@@ -118,13 +130,12 @@ export class EnsemblePods {
   }
 }
 
-/** Lists the pods of an Ensemble: each of its Models is in each of them. */
+/** Lists the pods of an Ensemble. A Model that joins it is in the new ones alone. */
 export function podsOfEnsemble(
   { pods }: Pick<Caches, 'pods'>,
   { metadata: { name, namespace } }: Ensemble,
   { models }: PodGroup,
 ): readonly Stored<PodState>[] {
-  const [first] = models
-  const all = first === undefined ? [] : pods.byIndex(INDEX.model, `${namespace}/${first.name}`)
-  return all.filter(({ metadata }) => metadata.labels?.[ENSEMBLE_LABEL] === name)
+  const all = models.flatMap((one) => pods.byIndex(INDEX.model, `${namespace}/${one.name}`))
+  return [...new Set(all)].filter(({ metadata }) => metadata.labels?.[ENSEMBLE_LABEL] === name)
 }

@@ -20,7 +20,7 @@ import { createModelMetrics } from './metrics.ts'
 import { createModelController } from './model-controller.ts'
 import type { ModelPassOptions } from './model-pass.ts'
 import { createModelReader } from './model-reader.ts'
-import { PodGroups } from './pod-groups.ts'
+import { type Host, isEnsemble, PodGroups } from './pod-groups.ts'
 import { PodObserver } from './pod-observer.ts'
 import { readModelSpec } from './read-model-spec.ts'
 
@@ -29,10 +29,21 @@ export interface ModelControllersOptions extends ControllerParts {
   readonly scrapes: Metrics
   readonly podClient: PodClient
   readonly settings: StepPodSettings
+  readonly sleepingEnsembles?: SleepingEnsembles
   /** Milliseconds between two looks at the load of pods; see ReplicaScaler. */
   readonly scalingMs?: number
   /** Longest time for one reconcile, in milliseconds; see ControllerOptions. */
   readonly reconcileMs?: number
+}
+
+/** The pods of Ensembles that take the Models of their steps together, and that may sleep. */
+export interface SleepingEnsembles {
+  /** Lists the namespaces that have some. */
+  namespaces(): Iterable<string>
+  /** Starts a pod for those of a namespace that have one of the models, by served name, and sleep. */
+  wake(namespace: string, modelNames: ReadonlySet<string>): void
+  /** Starts a pod of an Ensemble. @param key - `namespace/name` of the Ensemble. */
+  wakeOne(key: string, uid: string): void
 }
 
 /** The controller of Models, the loop that decides on their replicas, and the one that learns for which of them requests wait. */
@@ -48,11 +59,7 @@ export interface ModelControllers {
 export function createModelControllers(o: ModelControllersOptions): ModelControllers {
   const { caches, podClient, client, clock, log, metrics } = o
   const reader = createModelReader(caches)
-  const groups = new PodGroups(reader, (namespace) => ({
-    ...o.settings,
-    // Undefined before the Router is there.
-    transport: readTransport(caches.routers.get(routerKeyOf(namespace))),
-  }))
+  const groups = createGroups(o, reader)
   const counts = createModelMetrics(o.scrapes, () =>
     caches.models.list().map(({ status }) => status),
   )
@@ -63,11 +70,15 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
       .filter(({ key }) => !guard.isLeft(key))
   const demand = new RouterDemand({
     client: podClient,
-    namespaces: () =>
-      caches.models.list().flatMap((one) => (maySleepBySpec(one) ? [namespaceOf(one)] : [])),
+    namespaces: () => [
+      ...caches.models.list().flatMap((one) => (maySleepBySpec(one) ? [namespaceOf(one)] : [])),
+      ...(o.sleepingEnsembles?.namespaces() ?? []),
+    ],
     routersOf: (namespace) => caches.pods.byIndex(INDEX.router, namespace),
-    onWanted: (namespace, names) =>
-      scaler.wake(scaledIn(caches.models.inNamespace(namespace)), names),
+    onWanted: (namespace, names) => {
+      scaler.wake(scaledIn(caches.models.inNamespace(namespace)), names)
+      o.sleepingEnsembles?.wake(namespace, names)
+    },
     clock,
     log: log.child({ controller: 'model-scaling' }),
   })
@@ -90,16 +101,33 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     observer: new PodObserver(podClient),
     latePods: new LatePods({ client, clock }),
     scaler,
+    wake: (host: Host): void => {
+      const { namespace = '', name, uid } = host.metadata
+      const pods = isEnsemble(host) ? o.sleepingEnsembles : scaler
+      pods?.wakeOne(`${namespace}/${name}`, uid)
+    },
     guard,
     applier: new Applier({ client, metrics, caches: children }),
     statuses: new StatusWriter(o),
     counts,
   }
+  const controller: Controller = createModelController(passes, children, o.reconcileMs)
+  return { controller, scaler, demand, groups }
+}
+
+function createGroups(
+  { caches, settings }: Pick<ModelControllersOptions, 'caches' | 'settings'>,
+  reader: ReturnType<typeof createModelReader>,
+): PodGroups {
+  const groups = new PodGroups(reader, (namespace) => ({
+    ...settings,
+    // Undefined before the Router is there.
+    transport: readTransport(caches.routers.get(routerKeyOf(namespace))),
+  }))
   caches.models.subscribe((event) => {
     if (event.type === 'deleted') groups.forget(event.object.metadata.uid)
   })
-  const controller: Controller = createModelController(passes, children, o.reconcileMs)
-  return { controller, scaler, demand, groups }
+  return groups
 }
 
 function namespaceOf({ metadata: { namespace = '' } }: Stored<ModelObject>): string {

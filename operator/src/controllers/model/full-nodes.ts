@@ -9,10 +9,10 @@ const NO_DEVICE = /Insufficient [^\s,;]+\/[^\s,;]+|cannot allocate all claims/
 
 /** A rollout of a Model's pods. */
 export interface PodRollout {
-  readonly rollout?: ModelSpec['rollout']
-  readonly deployment: DeploymentState | undefined
+  readonly rollout?: ModelSpec['rollout'] | undefined
+  readonly deployment?: DeploymentState | undefined
   /** Digest of the desired template. */
-  readonly template: string | undefined
+  readonly template?: string | undefined
   readonly pods: readonly PodState[]
 }
 

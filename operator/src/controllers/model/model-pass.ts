@@ -1,4 +1,4 @@
-import type { ModelSpec, ModelStatus } from '@tutti/api'
+import type { ModelStatus } from '@tutti/api'
 import { CONTROLLER_REVISION, DEPLOYMENT, type Event, keyOf, type Stored } from '@tutti/kube'
 import { MODEL, type ModelObject } from '../../api/kinds.ts'
 import type { LatePods } from '../../pods/late-pods.ts'
@@ -18,7 +18,7 @@ import {
   type SyncResult,
   throwIfFailed,
 } from '../../runtime/apply.ts'
-import { type Owner, toSelector } from '../../runtime/children.ts'
+import type { Owner } from '../../runtime/children.ts'
 import { findCondition } from '../../runtime/conditions.ts'
 import type { ReconcileContext, Result } from '../../runtime/controller.ts'
 import type { StatusWriter } from '../../runtime/status.ts'
@@ -34,14 +34,14 @@ import type { CheckedModel, Refusal } from './check-model.ts'
 import { findClaimRefusal } from './claim-refusal.ts'
 import { type DesiredModel, toDesiredModel } from './desired-model.ts'
 import { BAD_OF_MODEL, childRepaired, replicasChanged } from './events.ts'
-import { explainFull, type PodRollout, replacesFirst } from './full-nodes.ts'
+import { explainFull, replacesFirst } from './full-nodes.ts'
 import { markSleep } from './mark-sleep.ts'
 import type { ModelMetrics } from './metrics.ts'
 import { isVerified } from './model-conditions.ts'
 import { findFailure } from './model-failure.ts'
 import type { ModelPod } from './model-pods.ts'
 import type { ModelReader } from './model-reader.ts'
-import { isLeftAsWas, type ModelWorld } from './model-world.ts'
+import { isLeftAsWas, isOfHost, type ModelWorld } from './model-world.ts'
 import { isWaitingForGate, toNextLook } from './next-look.ts'
 import { openGates } from './open-gates.ts'
 import { findUnused, planWanted, versionsOf } from './plan-revisions.ts'
@@ -60,9 +60,10 @@ export interface ModelPassOptions
   /** Scaler that gives the replicas for the provider Native. */
   readonly scaler: {
     wanted(key: string, uid: string): number | undefined
-    wakeOne(key: string, uid: string): void
     forget(key: string): void
   }
+  /** Starts the first pod of a host that sleeps. */
+  readonly wake: (host: Host) => void
   readonly guard: ReplicasGuard
   readonly groups: PodGroups
   readonly counts: ModelMetrics
@@ -140,6 +141,7 @@ export class ModelPass {
       resources,
       hold: desired && holdOf(model, desired),
       host: toHost(host, model, desired),
+      rollout: desired?.group.spec.rollout,
       apart: this.#options.groups.placementOf(model).apart,
       template,
       deployment,
@@ -173,7 +175,12 @@ export class ModelPass {
     const children = buildGroupChildren(group, {
       scaling,
       replicas,
-      replacesFirst: replacesFirst(this.#rolloutOf(group.spec, desired.template)),
+      replacesFirst: replacesFirst({
+        rollout: group.spec.rollout,
+        deployment: reader.deploymentOf(model),
+        template: desired.template,
+        pods: reader.podsOf(model),
+      }),
       podTemplate,
       services,
     })
@@ -191,19 +198,10 @@ export class ModelPass {
 
   /** Starts a pod for an edit of a Model that sleeps: an edit is tried once, and not only when somebody calls the model. */
   #wakeEdited({ scaling, host }: DesiredModel): void {
-    const { reader, scaler } = this.#options
+    const { reader, wake } = this.#options
     const isEdited = this.#before.observedGeneration !== this.#input.model.metadata.generation
     const isAsleep = maySleep(scaling) && reader.deploymentOf(host)?.spec.replicas === 0
-    if (!isEdited || !isAsleep) return
-    const { namespace = '', name, uid } = host.metadata
-    scaler.wakeOne(`${namespace}/${name}`, uid)
-  }
-
-  #rolloutOf({ rollout }: Pick<ModelSpec, 'rollout'>, template: string | undefined): PodRollout {
-    const { reader } = this.#options
-    const { model } = this.#input
-    const pods = reader.podsOf(model)
-    return { rollout, deployment: reader.deploymentOf(model), template, pods }
+    if (isEdited && isAsleep) wake(host)
   }
 
   /** Applies the objects of a Model that runs in the pods of another. Its own pods stay until those serve it. */
@@ -283,10 +281,10 @@ export class ModelPass {
       outcomes: [...facts.outcomes, ...toOutcomes(model, refusal)],
       accepted: revisions.flatMap(versionsOf),
       routers: await withoutSlot(() => views.look(namespace, { maxAgeMs, signal })),
-      failure: explainFull(
-        findFailure(facts.pods, facts.deployment, { ...facts, events }),
-        this.#rolloutOf(facts.spec ?? {}, facts.template),
-      ),
+      failure: explainFull(findFailure(facts.pods, facts.deployment, { ...facts, events }), {
+        ...facts,
+        pods: facts.pods.flatMap(({ pod }) => (isOfHost(pod, facts.host) ? [pod] : [])),
+      }),
       trouble: troubleOf(caches.routers.get(routerKeyOf(namespace))),
     }
   }
@@ -333,7 +331,7 @@ function toHost(
   desired: DesiredModel | undefined,
 ): ModelWorld['host'] {
   const selector = desired?.group.selector ?? stepSelector(model.metadata.name)
-  return { title: titleOf(host), isItself: host === model, selector: toSelector(selector) }
+  return { title: titleOf(host), isItself: host === model, labels: selector }
 }
 
 /** Tells who holds the pods of a Model as they are; undefined if it is the Model itself, or nobody. */

@@ -1,6 +1,7 @@
 import type { EffectiveResources, ModelSpec, ModelStatus } from '@tutti/api'
 import type { Failure, Stored } from '@tutti/kube'
 import type { ModelObject } from '../../api/kinds.ts'
+import type { PodState } from '../../pods/pod-state.ts'
 import type { RouterView } from '../../pods/router-views.ts'
 import type { Scaling } from '../../resources/model-scaling.ts'
 import type { ChildOutcome } from '../../runtime/apply.ts'
@@ -33,9 +34,11 @@ export interface ModelWorld {
     readonly title: string
     /** True if it is the Model itself. */
     readonly isItself: boolean
-    /** Selector of the host's pods. */
-    readonly selector: string
+    /** Labels that select the host's pods. */
+    readonly labels: Readonly<Record<string, string>>
   }
+  /** The `rollout` of its host, which counts for its pods. */
+  readonly rollout?: ModelSpec['rollout'] | undefined
   /** Why it has pods of its own although an Ensemble asks for it. */
   readonly apart?: string | undefined
   /** Why the pods are left as they are, for the sake of another Model in them. */
@@ -79,6 +82,14 @@ export function isLeftAsWas({
   const isHeld = spec?.paused === true || hold !== undefined
   if (!isHeld || deployment === undefined) return false
   return templateOf(deployment) !== template
+}
+
+/** True for a pod of the Deployment of a Model's host, and not of an earlier home. */
+export function isOfHost(
+  { metadata: { labels = {} } }: PodState,
+  host: Pick<ModelWorld['host'], 'labels'>,
+): boolean {
+  return Object.entries(host.labels).every(([name, value]) => labels[name] === value)
 }
 
 /** Writes a number with its noun: `1 pod`, `2 pods`. */

@@ -1,8 +1,8 @@
-import type { EnsembleSpec, ModelSpec } from '@tutti/api'
+import { type Accelerator, DEFAULT_DEVICE, type EnsembleSpec, type ModelSpec } from '@tutti/api'
 import type { Stored } from '@tutti/kube'
 import type { EnsembleObject, ModelObject } from '../../api/kinds.ts'
 import { type ModelFacts, toModelFacts } from '../../resources/model-facts.ts'
-import { type Scaling, toScaling } from '../../resources/model-scaling.ts'
+import { maySleep, type Scaling, toScaling } from '../../resources/model-scaling.ts'
 import { groupOfEnsemble, groupOfModel, type PodGroup } from '../../resources/pod-group.ts'
 import { podLabelsOf } from '../../resources/step-labels.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
@@ -10,6 +10,7 @@ import type { ChildOutcome } from '../../runtime/apply.ts'
 import { toCanonicalJson } from '../../runtime/canonical.ts'
 import { credentialsDigest } from '../credentials-digest.ts'
 import { isObserved, podCountsOf } from '../deployment-state.ts'
+import { findHostAccess, toHostAccessText } from '../host-access.ts'
 import { readEnsemble } from '../read-ensemble.ts'
 import { type CheckedModel, checkModel, type Refusal } from './check-model.ts'
 import type { ModelReader } from './model-reader.ts'
@@ -25,7 +26,7 @@ export type Placement =
   | {
       readonly host: Host
       readonly refusal?: undefined
-      /** Why it has pods of its own although an Ensemble asks for it. */
+      /** Reason why it has pods of its own although an Ensemble asks for it. */
       readonly apart?: string
     }
   | { readonly host?: undefined; readonly refusal: Refusal; readonly apart?: undefined }
@@ -35,7 +36,7 @@ export interface PlannedGroup {
   readonly host: Host
   readonly group: PodGroup
   readonly scaling: Scaling
-  /** Why the pods are left as they are: who says it, and in which words. */
+  /** Reason why the pods are left as they are, with the resource that says it. */
   readonly held?: Held | undefined
 }
 
@@ -60,6 +61,8 @@ export class PodGroups {
   readonly #settingsOf: (namespace: string) => StepPodSettings
   /** Outcomes that stood in the way of the objects of a host at its last pass, by its uid. */
   readonly #problems = new Map<string, readonly ChildOutcome[]>()
+  /** Refusals of the claims of Ensembles, by uid. */
+  readonly #claimRefusals = new Map<string, Refusal>()
 
   /** @param settingsOf - returns the settings of the pods of a namespace. */
   constructor(reader: ModelReader, settingsOf: (namespace: string) => StepPodSettings) {
@@ -110,7 +113,10 @@ export class PodGroups {
     )
     if (group === undefined) return undefined
     const isPresent = ({ metadata }: Model): boolean => present.has(metadata.name)
-    return { host, ...group, held: this.#findHeld(host, guests.filter(isPresent)) }
+    // They still serve those that leave, and the spec no longer says what they are like.
+    const areLeft = isEnsemble(host) && guests.every((guest) => this.#isElsewhere(guest, host))
+    const held = areLeft ? toHeld(host, LEAVING) : this.#findHeld(host, guests.filter(isPresent))
+    return { host, ...group, held }
   }
 
   /** Keeps what stands in the way of the objects of a host, which its guests tell too. */
@@ -128,15 +134,36 @@ export class PodGroups {
   /** Forgets a host that is gone. */
   forget(uid: string): void {
     this.#problems.delete(uid)
+    this.#claimRefusals.delete(uid)
+  }
+
+  /** Keeps the refusal of the claims of an Ensemble's pods, which only the server knows; undefined if there is none. */
+  keepClaimRefusal({ metadata }: Ensemble, refusal: Refusal | undefined): void {
+    if (refusal === undefined) this.#claimRefusals.delete(metadata.uid)
+    else this.#claimRefusals.set(metadata.uid, refusal)
+  }
+
+  /** Finds why the pods that an Ensemble asks for are refused. */
+  refusalOf(ensemble: Ensemble): Omit<Refusal, 'condition'> | undefined {
+    const spec = specOf(ensemble)
+    if (spec?.placement !== 'Together') return undefined
+    const access = this.#settings(ensemble).allowsHostAccess
+      ? undefined
+      : findHostAccess(spec.podTemplate)
+    if (access === undefined) return this.#claimRefusals.get(ensemble.metadata.uid)
+    return { reason: 'HostAccessNotAllowed', message: toHostAccessText(access) }
   }
 
   /** Lists why Models of an Ensemble that takes them together have pods of their own. */
   apartFrom(ensemble: Ensemble): readonly string[] {
     if (specOf(ensemble)?.placement !== 'Together') return []
-    return this.#reader.modelsOf(ensemble).flatMap((model) => {
-      const { apart } = this.placementOf(model)
-      return apart === undefined ? [] : [`${titleOf(model)}: ${apart}`]
+    const refusal = this.refusalOf(ensemble)
+    const refused = refusal === undefined ? [] : [`no pods are made of it: ${refusal.message}`]
+    const apart = this.#reader.modelsOf(ensemble).flatMap((model) => {
+      const { apart: why } = this.placementOf(model)
+      return why === undefined ? [] : [`${titleOf(model)}: ${why}`]
     })
+    return [...refused, ...apart]
   }
 
   /** True if all pods of its host serve a Model, as far as Kubernetes knows, so that no other pod needs to. */
@@ -145,7 +172,11 @@ export class PodGroups {
     const deployment = host && this.#reader.deploymentOf(host)
     if (deployment === undefined || !isObserved(deployment)) return false
     const { wanted, all, updated, available } = podCountsOf(deployment)
-    return deployment.models.includes(model.metadata.name) && all === updated && available >= wanted
+    // Pods that are not wanted serve nothing, unless requests wake them, or the Model itself wants none.
+    const isServed =
+      available >= wanted &&
+      (wanted > 0 || host === model || (host !== undefined && this.#maySleep(host)))
+    return isServed && all === updated && deployment.models.includes(model.metadata.name)
   }
 
   /** True if nothing needs the pods of a host that is to have none: all Models in them are at home elsewhere. */
@@ -199,7 +230,19 @@ export class PodGroups {
       const isAsked = spec?.runsWith === undefined && this.#askingFor(one).length === 1
       return spec !== undefined && isAsked && this.#findOwn(one, spec) === undefined ? [spec] : []
     })
+    // Those that leave have theirs until they are gone.
+    const { namespace } = ensemble.metadata
+    for (const name of this.#reader.deploymentOf(ensemble)?.models ?? []) {
+      const model = this.#reader.model(`${namespace}/${name}`)
+      const { spec } = model === undefined ? {} : readModelSpec(model)
+      if (spec !== undefined) specs.push(spec)
+    }
     return specs.find(({ accelerator }) => accelerator !== undefined)?.accelerator
+  }
+
+  #maySleep(host: Host): boolean {
+    const spec = isEnsemble(host) ? specOf(host) : readModelSpec(host).spec
+    return spec !== undefined && maySleep(toScaling(spec))
   }
 
   #isElsewhere(one: Model, host: Host): boolean {
@@ -246,6 +289,8 @@ export class PodGroups {
   }
 
   #findHeld(host: Host, guests: readonly Model[]): Held | undefined {
+    const refused = isEnsemble(host) ? this.refusalOf(host) : undefined
+    if (refused !== undefined) return toHeld(host, refused)
     if (isEnsemble(host) && specOf(host)?.paused === true) return toHeld(host, PAUSED)
     for (const model of isEnsemble(host) ? guests : [host, ...guests]) {
       const { spec, refusal } = this.check(model)
@@ -272,6 +317,7 @@ export class PodGroups {
 
 const SETTLED: ReadonlySet<ChildOutcome['result']> = new Set(['applied', 'repaired', 'unchanged'])
 
+const LEAVING = { reason: 'Moving', message: 'its Models move to other pods' }
 const PAUSED = { reason: 'Paused', message: 'spec.paused: pods are left as they are' }
 
 /** Writes kind and name, e.g. `Model "yolo"`. */
@@ -299,7 +345,12 @@ function hasScaling({ scaling = {} }: ModelSpec): boolean {
 /** True if a Model can do with these devices: it asks for none, or for the same. */
 function hasDevices({ accelerator }: ModelSpec, devices: ModelSpec['accelerator']): boolean {
   if (accelerator === undefined) return true
-  return toCanonicalJson(accelerator) === toCanonicalJson(devices ?? {})
+  return toCanonicalJson(withDefaults(accelerator)) === toCanonicalJson(withDefaults(devices ?? {}))
+}
+
+function withDefaults(accelerator: Accelerator): Accelerator {
+  if (accelerator.claims !== undefined) return accelerator
+  return { resourceName: DEFAULT_DEVICE, count: 1, ...accelerator }
 }
 
 function isLeaving({ metadata }: Host): boolean {

@@ -2,6 +2,7 @@ import { type LastFailure, MODEL_CONDITIONS, type ModelStatus } from '@tutti/api
 import { toFailureText } from '@tutti/kube'
 import { isReady } from '../../pods/pod-state.ts'
 import { urlsOf } from '../../resources/ensemble-routes.ts'
+import { toSelector } from '../../runtime/children.ts'
 import { cutText, toConditions, toTime } from '../../runtime/conditions.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { isObserved, toPodsReady } from '../deployment-state.ts'
@@ -18,7 +19,13 @@ import { currentPods, readyVersionsOf } from './model-pods.ts'
 import { findStart } from './model-start.ts'
 import { isLeftAsWas, type ModelWorld } from './model-world.ts'
 import { checkRoutable } from './routable-condition.ts'
-import { checkProgress, checkSuspended, checkWorkload, isRolledOut } from './workload-conditions.ts'
+import {
+  checkProgress,
+  checkSuspended,
+  checkWorkload,
+  countsOf,
+  isRolledOut,
+} from './workload-conditions.ts'
 
 /** Most revisions that fit into a status. */
 const MOST_REVISIONS = 64
@@ -30,7 +37,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
   const { model, modelName, before, deployment } = world
   const at = toTime(nowMs)
   const lastFailure = toLastFailure(world, at)
-  const { replicas = 0, readyReplicas = 0, updatedReplicas = 0 } = deployment?.status ?? {}
+  const { replicas, readyReplicas, updatedReplicas } = toReplicas(world)
   const desiredReplicas = deployment?.spec.replicas
   const observedGeneration = model.metadata.generation ?? 0
   return {
@@ -48,7 +55,7 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
     readyReplicas,
     updatedReplicas,
     ...(desiredReplicas !== undefined && { desiredReplicas }),
-    selector: world.host.selector,
+    selector: toSelector(world.host.labels),
     ...toDiscovered(world),
     revisions: toRevisions(world),
     ...toResources(world),
@@ -56,6 +63,16 @@ export function summarize(world: ModelWorld, nowMs: number): ModelStatus {
     ...(lastFailure !== undefined && { lastFailure }),
     ...keepRevision(world, before),
   }
+}
+
+function toReplicas(world: ModelWorld) {
+  const { host, deployment } = world
+  if (!host.isItself) {
+    const { all: replicas, available: readyReplicas, updated: updatedReplicas } = countsOf(world)
+    return { replicas, readyReplicas, updatedReplicas }
+  }
+  const { replicas = 0, readyReplicas = 0, updatedReplicas = 0 } = deployment?.status ?? {}
+  return { replicas, readyReplicas, updatedReplicas }
 }
 
 /** Builds the resources. Pods that are left as they are have those of the spec before. */

@@ -1,10 +1,12 @@
 import { type IntOrString, toFailureText } from '@tutti/kube'
+import { isAlive, isReady } from '../../pods/pod-state.ts'
 import { type ConditionState, isFalse, isTrue, isUnknown } from '../condition-state.ts'
 import { isObserved, podCountsOf, templateOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
 import { areRequestsHeld } from './asleep.ts'
 import { checkChildren, findPassing } from './model-conditions.ts'
-import { count, type ModelWorld } from './model-world.ts'
+import { type ModelPod, readyVersionsOf } from './model-pods.ts'
+import { count, isOfHost, type ModelWorld } from './model-world.ts'
 
 const ASLEEP =
   'no pods while nobody calls the model: the first request starts one, and waits for it'
@@ -13,12 +15,12 @@ const SUSPENDED = 'spec.suspend: no pods are wanted'
 /** Computes the condition WorkloadAvailable: whether enough pods are available, of any template. */
 export function checkWorkload(world: ModelWorld): ConditionState {
   const { deployment, failure } = world
-  if (deployment === undefined) {
+  if (deployment === undefined && countsOf(world).available === 0) {
     const blocked = checkChildren(world)
     if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
     return isUnknown('Pending', 'the Deployment is not there yet')
   }
-  const { wanted, available } = podCountsOf(deployment)
+  const { wanted, available } = countsOf(world)
   if (wanted === 0) return checkWithoutPods(world)
   const needed = neededOf(world, wanted)
   const text = `${available} of ${count(wanted, 'wanted pod')} available`
@@ -29,6 +31,27 @@ export function checkWorkload(world: ModelWorld): ConditionState {
   if (blocked !== undefined) return isFalse(blocked.reason, blocked.message)
   if (failure !== undefined) return isFalse(failure.reason, toFailureText(failure))
   return isFalse('PodsNotReady', `${text}, want ${needed}`)
+}
+
+/**
+ * Counts the pods of a Model: as Kubernetes counts those of its own Deployment. Where it shares pods, those count that have it, at its host or,
+ * while it moves, where it still is.
+ */
+export function countsOf({ host, deployment, pods }: ModelWorld): ReturnType<typeof podCountsOf> {
+  const counts =
+    deployment === undefined
+      ? { wanted: 1, all: 0, updated: 0, available: 0 }
+      : podCountsOf(deployment)
+  if (host.isItself) return counts
+  const both = pods.filter(({ pod }) => isAlive(pod))
+  const atHost = both.filter(({ pod }) => isOfHost(pod, host))
+  const alive = atHost.some(isServing) ? atHost : both
+  const updated = alive.filter(({ isCurrent }) => isCurrent).length
+  return { ...counts, all: alive.length, updated, available: alive.filter(isServing).length }
+}
+
+function isServing(one: ModelPod): boolean {
+  return isReady(one.pod) && readyVersionsOf(one).length > 0
 }
 
 function checkWithoutPods(world: ModelWorld): ConditionState {
@@ -47,10 +70,10 @@ export function checkSuspended({ spec, deployment }: ModelWorld): ConditionState
 }
 
 /** Returns the fewest pods that count as enough: scaling up does not make a Model unavailable. */
-function neededOf({ scaling, spec }: ModelWorld, wanted: number): number {
+function neededOf({ scaling, rollout }: ModelWorld, wanted: number): number {
   const fewest = scaling === undefined || scaling.provider === 'None' ? 1 : scaling.min
   const base = Math.min(wanted, fewest)
-  return Math.max(1, base - toCount(spec?.rollout?.maxUnavailable ?? 0, base))
+  return Math.max(1, base - toCount(rollout?.maxUnavailable ?? 0, base))
 }
 
 function toCount(value: IntOrString, of: number): number {

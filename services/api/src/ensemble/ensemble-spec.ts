@@ -6,6 +6,7 @@ import {
   ModelResources,
   ModelRollout,
   PodTemplate,
+  withoutDevices,
 } from '../model/model-pods.ts'
 import { EnsembleScaling } from '../model/model-scaling.ts'
 import { MaxBatchSize, ResourceInput, TENSORS } from '../model/model-serving.ts'
@@ -184,7 +185,7 @@ const EnsembleSpecFields = z
   .describe('The graph, and the access to it from outside.')
 
 /** The fields that users write about an ensemble; the schema of the CRD is made from them. */
-export const EnsembleSpec = cel(EnsembleSpecFields, {
+export const EnsembleSpec = cel(withoutDevices(EnsembleSpecFields), {
   rule: `has(self.placement) || !(${OF_PODS.map((field) => `has(self.${field})`).join(' || ')})`,
   message: `got one of ${listWords(OF_PODS, 'and')}, want placement: Together beside it: the Ensemble has no pods of its own else`,
   messageExpression: `'got ' + (${celNamed} : '') + ', want placement: Together beside it: the Ensemble has no pods of its own else'`,

@@ -176,3 +176,22 @@ export const PodTemplate = z
   })
   .describe('Additions to the pods that the operator creates.')
 export type PodTemplate = z.infer<typeof PodTemplate>
+
+type WithDevices = z.ZodType<
+  Readonly<{ resources?: ModelResources | undefined; accelerator?: Accelerator | undefined }>
+>
+
+/**
+ * Adds the rule that resources name no devices: a process that is not told of its devices leaves them idle, and a second number of them
+ * would be ignored.
+ */
+export function withoutDevices<T extends WithDevices>(schema: T): T {
+  return told<T>(schema, {
+    text: () => 'got devices of the pod here, want them in `accelerator` alone',
+    field: 'resources',
+    holds: ({ resources: { limits = {}, requests = {} } = {}, accelerator }) => {
+      const device = accelerator?.resourceName ?? DEFAULT_DEVICE
+      return !Object.hasOwn(limits, device) && !Object.hasOwn(requests, device)
+    },
+  })
+}

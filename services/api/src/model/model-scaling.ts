@@ -223,10 +223,7 @@ export const ModelScaling = Scaled.meta({ default: {} }).describe(
   'How the number of replicas is decided, and its bounds.',
 )
 /** As a Model's; without default, as most Ensembles have no pods. */
-export const EnsembleScaling = cel(Scaled, {
-  rule: '!has(self.minReplicas) || self.minReplicas > 0',
-  message:
-    'got 0, want at least 1: the pods of an Ensemble stay; a Model with minReplicas 0 has pods of its own, which go',
-  field: 'minReplicas',
-}).describe('How the number of replicas of its pods is decided, and its bounds.')
+export const EnsembleScaling = Scaled.describe(
+  'How the number of replicas of its pods is decided, and its bounds.',
+)
 export type ModelScaling = z.infer<typeof ModelScaling>

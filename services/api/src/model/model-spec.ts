@@ -1,14 +1,14 @@
 import { ENGINES, type EngineDescriptor, listWords, modelsOf } from '@tutti/engines'
 import { z } from 'zod'
-import { cel, listMap, told } from '../schema/cel.ts'
+import { cel, listMap } from '../schema/cel.ts'
 import { duration, objectName, servedName } from '../schema/fields.ts'
 import {
   Accelerator,
-  DEFAULT_DEVICE,
   DisruptionBudget,
   ModelResources,
   ModelRollout,
   PodTemplate,
+  withoutDevices,
 } from './model-pods.ts'
 import { DEFAULT_REPLICAS, ModelScaling } from './model-scaling.ts'
 import {
@@ -91,16 +91,6 @@ const ModelSpecFields = z.strictObject({
     .describe('The operator leaves the pods as they are while this is true. Default false.'),
 })
 
-/** A process that is not told of its devices leaves them idle, and a second number of them would be ignored. */
-const WithoutDevices = told<typeof ModelSpecFields>(ModelSpecFields, {
-  text: () => 'got devices of the pod here, want them in `accelerator` alone',
-  field: 'resources',
-  holds: ({ resources: { limits = {}, requests = {} } = {}, accelerator }) => {
-    const device = accelerator?.resourceName ?? DEFAULT_DEVICE
-    return !Object.hasOwn(limits, device) && !Object.hasOwn(requests, device)
-  },
-})
-
 /** Fields about pods, which a Model in the pods of another one does not have. */
 const OF_OWN_PODS = [
   'placement',
@@ -128,7 +118,7 @@ const waitsForOthers =
 
 /** The fields that users write about a model; the schema of the CRD is made from them. */
 export const ModelSpec = cel(
-  WithoutDevices,
+  withoutDevices(ModelSpecFields),
   {
     rule: `!has(self.runsWith) || !(${celOneOf})`,
     message: `got one of ${listWords(OF_OWN_PODS, 'and')}, which are of the Model in whose pods it runs`,
