@@ -51,6 +51,18 @@ await t.test('pods get no collector that they could not use', async (t) => {
     t.throws(() => check(flag), /--otlp-endpoint: got none, want the collector/)
 })
 
+await t.test('a cache has one place, and its bounds have one too', async (t) => {
+  const bounds = ['--cache-namespace=a', '--cache-max-bytes=1']
+  for (const place of ['--cache-claim=a', '--cache-host-path=/a'])
+    t.doesNotThrow(() => check(place, ...bounds))
+  t.throws(
+    () => check('--cache-claim=a', '--cache-host-path=/a'),
+    /--cache-claim: came with --cach/,
+  )
+  for (const flag of bounds)
+    t.throws(() => check(flag), /--cache-claim: got none, want it or --cache-host-path/)
+})
+
 await t.test('the version is that of the package', async (t) => {
   let out = ''
   const environment = {

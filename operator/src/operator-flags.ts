@@ -1,7 +1,7 @@
 import { ALL_ADDRESSES, type FlagTable, type FlagValues, PROCESS_FLAGS } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { NATS_FLAGS } from './nats/nats-flags.ts'
-import { checkMetricsConfig, checkTelemetry, WORKLOAD_FLAGS } from './workload-flags.ts'
+import { checkCache, checkMetricsConfig, checkTelemetry, WORKLOAD_FLAGS } from './workload-flags.ts'
 
 const PORT = { type: 'int', min: 0, max: 65_535 } as const
 const SECONDS = { type: 'int', min: 1, max: 3600, unit: 's' } as const
@@ -70,6 +70,7 @@ export type OperatorFlags = FlagValues<typeof OPERATOR_FLAGS>
  */
 export function checkOperatorFlags(flags: OperatorFlags): void {
   for (const text of flags['metrics-config']) checkMetricsConfig(text)
+  checkCache(flags)
   checkTelemetry(flags)
   const leaseS = flags['leader-elect-lease-duration']
   const renewS = flags['leader-elect-renew-deadline']

@@ -73,12 +73,8 @@ function toProxies(flags: OperatorFlags): StepPodSettings['proxies'] {
   }
 }
 
-/** @throws ServeError FLAG_INVALID for two places. */
 function toCache(flags: OperatorFlags): NodeCache | undefined {
   const { 'cache-claim': claim, 'cache-host-path': path } = flags
-  if (claim !== undefined && path !== undefined) {
-    throw flagRefusal('--cache-claim', 'came with --cache-host-path, want one of the two')
-  }
   const common = { namespaces: flags['cache-namespace'], maxBytes: flags['cache-max-bytes'] }
   if (claim !== undefined) return { place: { kind: 'claim', claim }, ...common }
   return path === undefined ? undefined : { place: { kind: 'hostPath', path }, ...common }

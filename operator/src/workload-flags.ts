@@ -185,6 +185,19 @@ export const WORKLOAD_FLAGS = {
   },
 } as const satisfies FlagTable
 
+/** Checks the flags about the cache. @throws ServeError FLAG_INVALID for two places, or for bounds of none. */
+export function checkCache(flags: FlagValues<typeof WORKLOAD_FLAGS>): void {
+  const { 'cache-claim': claim, 'cache-host-path': path } = flags
+  if (claim !== undefined && path !== undefined) {
+    throw flagRefusal('--cache-claim', 'came with --cache-host-path, want one of the two')
+  }
+  if (claim !== undefined || path !== undefined) return
+  const isDefault = flags['cache-max-bytes'] === WORKLOAD_FLAGS['cache-max-bytes'].default
+  if (flags['cache-namespace'].length === 0 && isDefault) return
+  const want = 'want it or --cache-host-path, with --cache-namespace or --cache-max-bytes'
+  throw flagRefusal('--cache-claim', `got none, ${want}`)
+}
+
 /**
  * Checks the flags about OTLP.
  *

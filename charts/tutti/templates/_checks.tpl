@@ -20,13 +20,24 @@
 {{- end -}}
 {{- end -}}
 {{- with .Values.step -}}
-{{- if and .image.digest (regexMatch "(^|/)tutti/step$" .image.repository) (not .pythonImage.repository) -}}
+{{- if and .image.digest (regexMatch "(^|/)tutti/step$" .image.repository) -}}
+{{- if not .pythonImage.repository -}}
 {{- $problems = append $problems "step.image.digest: got a digest without step.pythonImage, want its repository and digest too" -}}
+{{- end -}}
+{{- $names := ternary (list "cudaImage" "pythonCudaImage") (list "cudaImage") (regexMatch "^$|(^|/)tutti/step-python$" (default "" .pythonImage.repository)) -}}
+{{- range $name := $names -}}
+{{- if not (index $.Values.step $name).repository -}}
+{{- $problems = append $problems (printf "step.image.digest: got a digest without step.%s, want its repository and digest too; without GPUs, those of step.%s" $name (ternary "image" "pythonImage" (eq $name "cudaImage"))) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.step.cache -}}
 {{- if and .hostPath .claim -}}
 {{- $problems = append $problems "step.cache: got hostPath and claim, want one of the two" -}}
+{{- end -}}
+{{- if and (not .hostPath) (not .claim) (or .namespaces (ne (int .maxGiB) 100)) -}}
+{{- $problems = append $problems "step.cache: got namespaces or maxGiB without a place, want hostPath or claim" -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $defaults := dict "step" .Values.step.defaults "router" .Values.router.defaults -}}

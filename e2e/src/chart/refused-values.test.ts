@@ -97,6 +97,25 @@ await t.test('values that do not fit together say what is wanted', WITH_HELM, as
       { 'step.image.digest': `sha256:${'0'.repeat(64)}` },
       '- step.image.digest: got a digest without step.pythonImage, want its repository and digest too',
     ],
+    [
+      {
+        'step.image.digest': `sha256:${'0'.repeat(64)}`,
+        'step.pythonImage.repository': 'tutti/step-python',
+      },
+      '- step.image.digest: got a digest without step.cudaImage, want its repository and digest too; without GPUs, those of step.image\n- step.image.digest: got a digest without step.pythonCudaImage',
+    ],
+    [
+      {
+        'step.image.digest': `sha256:${'0'.repeat(64)}`,
+        'step.pythonImage.repository': 'own/python',
+        'step.cache.maxGiB': 5,
+      },
+      '- step.image.digest: got a digest without step.cudaImage, want its repository and digest too; without GPUs, those of step.image\n- step.cache: got namespaces or maxGiB without a place, want hostPath or claim',
+    ],
+    [
+      { 'step.cache.namespaces': ['vision'] },
+      '- step.cache: got namespaces or maxGiB without a place, want hostPath or claim',
+    ],
     [{ 'nats.enabled': false }, '- nats.external.urls: got none, want the URLs of your servers'],
     [
       { 'nats.enabled': false, 'nats.external.urls': urls },

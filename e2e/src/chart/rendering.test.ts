@@ -211,6 +211,8 @@ await t.test('what the operator is told', WITH_HELM, async (t) => {
   const values = {
     'step.image.digest': digest,
     'step.pythonImage': { repository: 'tutti/step-python', digest },
+    'step.cudaImage': { repository: 'tutti/step-cuda', digest },
+    'step.pythonCudaImage': { repository: 'tutti/step-python-cuda', digest },
     'global.imageRegistry': 'registry.example/',
     imagePullSecrets: [{ name: 'pull' }],
     'nats.replicas': 3,

@@ -23,8 +23,17 @@ await t.test('the images of steps, by format and devices', WITH_HELM, async (t) 
         'step.image.digest': digest,
         'step.pythonImage.repository': 'tutti/step-python',
         'step.pythonImage.digest': digest,
+        'step.cudaImage.repository': 'tutti/step-cuda',
+        'step.cudaImage.digest': digest,
+        'step.pythonCudaImage.repository': 'tutti/step-python',
+        'step.pythonCudaImage.digest': digest,
       },
-      [`step-image=tutti/step@${digest}`, `step-python-image=tutti/step-python@${digest}`],
+      [
+        `step-cuda-image=tutti/step-cuda@${digest}`,
+        `step-image=tutti/step@${digest}`,
+        `step-python-cuda-image=tutti/step-python@${digest}`,
+        `step-python-image=tutti/step-python@${digest}`,
+      ],
     ],
     // A Python image of one's own may have packages that the models need.
     [

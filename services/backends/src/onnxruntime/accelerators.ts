@@ -8,8 +8,9 @@ import type { ExecutionProvider } from './session-contract.ts'
 
 const FIELD = 'optimization.execution_accelerators'
 
-/** Execution providers that a configuration asks for, in its order, by the kind of the instances that use them. */
+/** Execution providers that a configuration asks for, in its order, by the device that they use. */
 export interface Accelerators {
+  /** Instances on a GPU have them too, behind all that run there. */
   readonly cpu: readonly ExecutionProvider[]
   readonly gpu: readonly ExecutionProvider[]
 }
@@ -65,8 +66,7 @@ export function readAccelerators(config: ModelConfig, usesGpu: boolean): Acceler
       if (toOptions === undefined) throw refusal(config.name, toUnknown(name, Object.keys(known)))
       return { name, options: toOptions(parameters, config.name) }
     })
-  const cpu = read(CPU, ofCpus)
-  return { cpu, gpu: usesGpu ? [...read(GPU, ofGpus), ...cpu] : [] }
+  return { cpu: read(CPU, ofCpus), gpu: usesGpu ? read(GPU, ofGpus) : [] }
 }
 
 function toUnknown(name: string, known: readonly string[]): string {

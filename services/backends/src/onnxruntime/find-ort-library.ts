@@ -27,7 +27,7 @@ export function ortFolder(): string {
 /**
  * Finds ONNX Runtime's library.
  *
- * @param library - path of a library, or of a folder that has one; absent for that of the npm package.
+ * @param library - path of a library, or of a folder that has one or several, of which the newest counts; absent for that of the npm package.
  * @returns its path. A folder without one gives the path where it is looked for, whose load then fails.
  */
 export function findOrtLibrary(library?: string): string {
@@ -35,5 +35,7 @@ export function findOrtLibrary(library?: string): string {
   if (library === undefined) return join(ortFolder(), packaged)
   if (statSync(library, { throwIfNoEntry: false })?.isDirectory() !== true) return library
   const found = readdirSync(library).filter((name) => pattern.test(name))
-  return join(library, found.toSorted().at(-1) ?? packaged)
+  // By number: 1.9 is before 1.24.
+  const { compare } = new Intl.Collator('en', { numeric: true })
+  return join(library, found.toSorted(compare).at(-1) ?? packaged)
 }

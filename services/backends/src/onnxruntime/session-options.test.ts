@@ -138,6 +138,7 @@ await t.test('an instance on a GPU leaves to the CPU what CUDA lacks', async (t)
     [
       ['tensorrt', 3],
       ['cuda', 3],
+      ['openvino', undefined],
       ['cpu', undefined],
     ],
   )

@@ -129,7 +129,7 @@ export function compileSessionOptions(config: ModelConfig, usesGpu: boolean): Co
   return { session, accelerators, ineffective }
 }
 
-/** Lists the execution providers of an instance. Operators that one lacks run on the next. */
+/** Lists the execution providers of an instance, as Triton orders them. Operators that one lacks run on the next. */
 export function toExecutionProviders(
   placement: Placement,
   { cpu, gpu }: Accelerators,
@@ -137,5 +137,5 @@ export function toExecutionProviders(
   if (placement.kind !== 'GPU') return [...cpu, { name: 'cpu' }]
   const { deviceId } = placement
   const onDevice = gpu.map((one) => ({ ...one, deviceId }))
-  return [...onDevice, { name: 'cuda', deviceId }, { name: 'cpu' }]
+  return [...onDevice, { name: 'cuda', deviceId }, ...cpu, { name: 'cpu' }]
 }

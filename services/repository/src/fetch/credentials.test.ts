@@ -75,6 +75,8 @@ await t.test('Hubs and registries have credentials of their own', async (t) => {
   const auths = {
     'registry.example:5000': { auth: Buffer.from('me:hidden').toString('base64') },
     'https://index.docker.io/v1/': { username: 'me', password: 'hidden' },
+    'https://old.example/v2/': { username: 'me', password: 'hidden' },
+    'shared.example/team': { username: 'me', password: 'hidden' },
     'empty.example': {},
   }
   const { registries } = await read(t, { '.dockerconfigjson': JSON.stringify({ auths }) })
@@ -83,6 +85,8 @@ await t.test('Hubs and registries have credentials of their own', async (t) => {
     [
       ['registry.example:5000', 'Basic bWU6aGlkZGVu'],
       ['docker.io', 'Basic bWU6aGlkZGVu'],
+      ['old.example', 'Basic bWU6aGlkZGVu'],
+      ['shared.example/team', 'Basic bWU6aGlkZGVu'],
     ],
   )
   t.notMatch(inspect([outside, registries], { depth: 9 }), 'hidden')

@@ -22,7 +22,7 @@ export interface FetchCredentials {
   readonly cloud?: ReadonlyMap<string, SecretText>
   /** Token and address of a Hub that is not that of Hugging Face. */
   readonly hub?: { readonly token?: SecretText; readonly endpoint?: URL }
-  /** Values of the header `authorization` for registries, by host. */
+  /** Values of the header `authorization` for registries, by host, or by host and the first parts of a repository. */
   readonly registries?: ReadonlyMap<string, SecretText>
 }
 
@@ -188,10 +188,11 @@ function toRegistries(text: string | undefined): Pick<FetchCredentials, 'registr
           ? auth
           : ''
     if (!/^[A-Za-z0-9+/]*={0,2}$/.test(pair)) throw refusal(key, 'has an auth that is not base64')
-    // Docker Hub's own entry is https://index.docker.io/v1/.
-    const host = name.replace(/^https?:\/\//, '').replace(/\/.*$/s, '')
     if (pair === '') continue
-    registries.set(host === 'index.docker.io' ? 'docker.io' : host, new SecretText(`Basic ${pair}`))
+    // Docker Hub's own entry is https://index.docker.io/v1/.
+    const place = name.replace(/^https?:\/\//, '').replace(/(\/v[12])?\/*$/, '')
+    const at = place.replace(/^index\.docker\.io(?=\/|$)/, 'docker.io')
+    registries.set(at, new SecretText(`Basic ${pair}`))
   }
   return { registries }
 }

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
+import type { Stats } from 'node:fs'
 import {
   copyFile,
   lstat,
@@ -54,36 +55,36 @@ const MAX_NAMES = 10_000
  * as without it. What it gives is held against the SHA-256, so that no pod reads what another one has broken.
  */
 export class DownloadCache {
-  readonly #o: CacheOptions
+  readonly #options: CacheOptions
   #hasFailed = false
 
-  constructor(o: CacheOptions) {
-    this.#o = o
+  constructor(options: CacheOptions) {
+    this.#options = options
   }
 
   /**
    * Gives a file: copies it from the cache, or downloads and keeps it. While another process downloads the same, this one waits for
    * it.
    *
-   * @param o.path - where the file is wanted, and where `download` puts it.
+   * @param file.path - where the file is wanted, and where `download` puts it.
    * @returns whether it came from the cache.
    * @throws the errors of `download`, the signal's reason; none of the cache's own.
    */
   async share(
     key: CacheKey,
-    o: {
+    file: {
       readonly path: string
       readonly signal: AbortSignal
       download(): Promise<void>
     },
   ): Promise<boolean> {
-    if (await this.take(key, o.path)) return true
-    const lease = await this.#lease(key, o.signal)
+    if (await this.take(key, file.path)) return true
+    const lease = await this.#lease(key, file.signal)
     try {
       // The one before may have downloaded it.
-      if (lease.hasWaited && (await this.take(key, o.path))) return true
-      await o.download()
-      await this.keep(key, o.path)
+      if (lease.hasWaited && (await this.take(key, file.path))) return true
+      await file.download()
+      await this.keep(key, file.path)
       return false
     } finally {
       await lease.release()
@@ -105,7 +106,7 @@ export class DownloadCache {
     if (sha256 === undefined) return false
     const content = this.#path(CONTENT, sha256)
     // Neither a link nor a pipe of a pod that means harm.
-    if ((await lstat(content).catch(() => undefined))?.isFile() !== true) return false
+    if ((await statOf(content))?.isFile() !== true) return false
     try {
       await copyFile(content, path)
     } catch (error) {
@@ -114,20 +115,19 @@ export class DownloadCache {
       throw error
     }
     if ((await hashFile(path)) === sha256) {
-      const now = new Date(this.#o.clock.epochMs())
-      await lutimes(content, now, now).catch(() => {})
+      await touch(content, this.#options.clock)
       return true
     }
     await rm(path, { force: true })
     await rm(content, { force: true })
-    this.#o.log.warn('cached file was broken, downloading it anew', { content: sha256 })
+    this.#options.log.warn('cached file was broken, downloading it anew', { content: sha256 })
     return false
   }
 
   async #digestOf(key: CacheKey): Promise<string | undefined> {
     if ('sha256' in key) return key.sha256
     const path = this.#path(NAME, digestOf(key.name))
-    const found = await lstat(path).catch(() => undefined)
+    const found = await statOf(path)
     if (found?.isFile() !== true || found.size !== 64) return undefined
     const text = await readFile(path, 'utf8')
     return SHA256.test(text) ? text : undefined
@@ -135,7 +135,7 @@ export class DownloadCache {
 
   async #put(key: CacheKey, path: string): Promise<void> {
     const { size } = await stat(path)
-    await mkdir(this.#o.directory, { recursive: true })
+    await mkdir(this.#options.directory, { recursive: true })
     if (!(await this.#makeRoom(size))) return
     const sha256 = 'sha256' in key ? key.sha256 : await hashFile(path)
     const part = this.#path(PART, randomUUID())
@@ -153,7 +153,7 @@ export class DownloadCache {
 
   /** Deletes what was not used for the longest time, until there is room. @returns whether there is. */
   async #makeRoom(bytes: number): Promise<boolean> {
-    const { maxBytes, clock } = this.#o
+    const { maxBytes, clock } = this.#options
     if (bytes > maxBytes) return false
     const files = await this.#list()
     const isLeft = (file: CachedFile): boolean =>
@@ -164,21 +164,21 @@ export class DownloadCache {
     for (const file of kept) {
       const isOver = total > maxBytes && file.name.startsWith(CONTENT)
       if (!isOver && !isLeft(file)) continue
-      await rm(join(this.#o.directory, file.name), { force: true })
+      await rm(join(this.#options.directory, file.name), { force: true })
       total -= file.bytes
     }
     for (const { name } of names.slice(0, Math.max(0, names.length - MAX_NAMES))) {
-      await rm(join(this.#o.directory, name), { force: true })
+      await rm(join(this.#options.directory, name), { force: true })
     }
     return total <= maxBytes
   }
 
   /** Lists the files, those first that were not used for the longest time. */
   async #list(): Promise<readonly CachedFile[]> {
-    const { directory } = this.#o
+    const { directory } = this.#options
     const files: CachedFile[] = []
     for (const name of await readdir(directory)) {
-      const found = await lstat(join(directory, name)).catch(() => undefined)
+      const found = await statOf(join(directory, name))
       if (found !== undefined) files.push({ name, bytes: found.size, usedMs: found.mtimeMs })
     }
     return files.toSorted((a, b) => a.usedMs - b.usedMs)
@@ -186,7 +186,7 @@ export class DownloadCache {
 
   /** Waits until no other process downloads the same. A lease only saves downloads: two at once do no harm. */
   async #lease(key: CacheKey, signal: AbortSignal): Promise<Lease> {
-    const { clock, log } = this.#o
+    const { clock, log } = this.#options
     const path = this.#path(LEASE, digestOf(JSON.stringify(key)))
     const beganMs = clock.now()
     let beat: number | undefined
@@ -200,7 +200,7 @@ export class DownloadCache {
       if (made === '') return this.#hold(path, hasWaited)
       // A cache that cannot be written has no leases.
       if (made !== 'EEXIST') return withoutLease(hasWaited)
-      const { mtimeMs } = (await lstat(path).catch(() => undefined)) ?? {}
+      const { mtimeMs } = (await statOf(path)) ?? {}
       if (mtimeMs !== beat) {
         beat = mtimeMs
         seenMs = clock.now()
@@ -219,15 +219,15 @@ export class DownloadCache {
   }
 
   #hold(path: string, hasWaited: boolean): Lease {
-    const { clock } = this.#o
-    const touch = (): void => {
-      const now = new Date(clock.epochMs())
-      void lutimes(path, now, now).catch(() => {})
-      dismiss = clock.setTimer(BEAT_MS, touch)
+    const { clock } = this.#options
+    const beat = (): void => {
+      void touch(path, clock)
+      dismiss = clock.setTimer(BEAT_MS, beat)
     }
-    let dismiss = clock.setTimer(BEAT_MS, touch)
+    let dismiss = clock.setTimer(BEAT_MS, beat)
     const release = async (): Promise<void> => {
       dismiss()
+      // One that stays is soon stale.
       await rm(path, { force: true }).catch(() => {})
     }
     return { hasWaited, release }
@@ -238,7 +238,7 @@ export class DownloadCache {
     try {
       return await act()
     } catch (error) {
-      const { directory, log } = this.#o
+      const { directory, log } = this.#options
       const fields = { directory, error: ServeError.from(error).message }
       if (!this.#hasFailed) log.warn('cache of downloads cannot be used', fields)
       this.#hasFailed = true
@@ -247,7 +247,7 @@ export class DownloadCache {
   }
 
   #path(kind: string, name: string): string {
-    return join(this.#o.directory, `${kind}${name}`)
+    return join(this.#options.directory, `${kind}${name}`)
   }
 }
 
@@ -265,6 +265,17 @@ interface CachedFile {
 
 function withoutLease(hasWaited: boolean): Lease {
   return { hasWaited, release: () => Promise.resolve() }
+}
+
+/** @returns undefined for a file that is not there or cannot be seen: the cache does without it. */
+async function statOf(path: string): Promise<Stats | undefined> {
+  return await lstat(path).catch(() => undefined)
+}
+
+/** Sets the time of use. If the file is another user's, or gone, nothing depends on it: it may be deleted earlier. */
+async function touch(path: string, clock: Clock): Promise<void> {
+  const now = new Date(clock.epochMs())
+  await lutimes(path, now, now).catch(() => {})
 }
 
 function digestOf(text: string): string {

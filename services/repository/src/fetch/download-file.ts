@@ -6,6 +6,7 @@ import { type HttpClient, type StreamedAnswer, toStatusFailure } from './http-ge
 import { showUri } from './source-uri.ts'
 import { onDisk } from './work-folder.ts'
 
+/** The options with which the body of a response becomes a file. */
 export interface DownloadOptions {
   readonly context: FetchContext
   readonly client: HttpClient

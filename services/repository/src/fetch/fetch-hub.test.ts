@@ -97,6 +97,19 @@ await t.test('a folder of a repository becomes a model', async (t) => {
   t.match(await fetched(), { isFetched: true, files: 4 })
 })
 
+await t.test('a list that is too long is not read to its end', async (t) => {
+  const { hub, server, failure, fetched } = await prepare(t)
+  hub.pageSize = 1
+  t.match(await failure({ bounds: { maxFiles: 1 } }), {
+    reason: 'ARTIFACT_TOO_LARGE',
+    message: /^more than 1 files, which is the limit$/,
+  })
+  const pages = server.heard.filter(({ path }) => path.includes('/tree/'))
+  t.equal(pages.length, 2, 'of three')
+  const uri = 'hf://owner/name/onnx/model_int8.onnx'
+  t.match(await fetched({ uri, bounds: { maxFiles: 1 } }), { files: 1 }, 'other files do not count')
+})
+
 await t.test('a commit is not looked up, and a branch may have a slash', async (t) => {
   const { hub, server, fetched, failure } = await prepare(t)
   t.match(await fetched({ uri: `hf://owner/name@${hub.commit}/faces` }), { files: 3 })
@@ -197,6 +210,9 @@ await t.test(
     }
     t.ok(names.includes(`content-${small}`))
     t.match(await fetched({ cache, to: join(folder, 'third') }), { digest, isFetched: true })
+    t.same([files(), store.heard.length], [5, 1])
+    t.match(await fetched({ cache, to: join(folder, 'fourth') }), { digest, isFetched: true })
+    t.same([files(), store.heard.length], [5, 1], 'what was wrong is right again')
   },
 )
 

@@ -271,7 +271,18 @@ await t.test('a registry that wants a token, or a password, gets what it asks fo
     const byHost = new Map([[o.host, authorization]])
     const again = { uri: `oci://${o.host}/models/yolo:one`, credentials: { registries: byHost } }
     t.match(await o.fetched(again), { isFetched: false })
-    const others = new Map([['other.example', authorization]])
+    const none = new SecretText(basicOf('me:none'))
+    const byPath = new Map([
+      [o.host, none],
+      [`${o.host}/models`, authorization],
+      [`${o.host}/models/yo`, none],
+      [`${o.host}/mod`, none],
+    ])
+    t.match(await o.fetched({ credentials: { registries: byPath } }), { isFetched: false })
+    const others = new Map([
+      ['other.example', authorization],
+      [`${o.host}/models/yolo/x`, authorization],
+    ])
     t.match(await o.failure({ credentials: { registries: others } }), {
       reason: 'ARTIFACT_DENIED',
       message: /answered 401.* \(asked without credentials, none were found for localhost:\d+\)$/,

@@ -24,14 +24,17 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: '
  * Downloads the layers of an artifact or of an image, and puts together what they hold: tar archives are extracted, other layers
  * are files that have their name as title.
  *
- * @returns undefined if the tag is still the manifest of `o.validator`.
+ * @returns undefined if the tag is still the manifest of `options.validator`.
  */
-export async function fetchOci(at: ImageAddress, o: FetchOptions): Promise<Fetched | undefined> {
-  const { context, work, uri } = o
+export async function fetchOci(
+  at: ImageAddress,
+  options: FetchOptions,
+): Promise<Fetched | undefined> {
+  const { context, work, uri } = options
   const registry = new OciRegistry(at, context.credentials)
   const client = new HttpClient(context)
   const named = await registry.manifest(client, at.reference)
-  if (named.digest === o.validator) return undefined
+  if (named.digest === options.validator) return undefined
   const { members } = await chooseImage(registry, client, named)
   const layers = toDescriptors(members['layers']).filter(({ mediaType }) => mediaType !== EMPTY)
   if (layers.length === 0) {
@@ -50,9 +53,9 @@ export async function fetchOci(at: ImageAddress, o: FetchOptions): Promise<Fetch
     get: (one: HttpClient, headers: HttpHeaders) => registry.blob(one, layer.digest, headers),
     refused: (answer: StreamedAnswer) => registry.refused(client, answer),
   }))
-  await downloadKnownFiles(files, (attempt) => new HttpClient(attempt), o)
+  await downloadKnownFiles(files, (attempt) => new HttpClient(attempt), options)
   try {
-    const root = await putTogether(layers, { blobOf, path: at.path, o })
+    const root = await putTogether(layers, { blobOf, path: at.path, options })
     return { root, validator: named.digest }
   } catch (error) {
     if (context.signal.aborted) throw error
@@ -81,11 +84,11 @@ async function putTogether(
   {
     blobOf,
     path,
-    o: { context, work },
+    options: { context, work },
   }: {
     readonly blobOf: (layer: Descriptor) => string
     readonly path: string
-    readonly o: FetchOptions
+    readonly options: FetchOptions
   },
 ): Promise<string> {
   const tree = work.path('tree')

@@ -34,19 +34,20 @@ const PROGRESS_BYTES = 2 ** 20
 export async function downloadKnownFiles(
   files: readonly KnownFile[],
   open: (context: FetchOptions['context']) => HttpClient,
-  o: FetchOptions,
+  options: FetchOptions,
 ): Promise<void> {
   const stop = new AbortController()
-  const signal = AbortSignal.any([o.context.signal, stop.signal])
-  const attempt = { ...o, context: { ...o.context, signal } }
+  const signal = AbortSignal.any([options.context.signal, stop.signal])
+  const attempt = { ...options, context: { ...options.context, signal } }
   const client = open(attempt.context)
   let bytes = 0
   for (const file of files) bytes += Math.min(await sizeOf(file.to), file.sizeBytes)
   const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
-  o.context.transfer?.begin({ bytes, totalBytes })
+  options.context.transfer?.begin({ bytes, totalBytes })
   const rest = files.values()
   const downloadSome = async (): Promise<void> => {
-    for (const file of rest) if (!o.done.has(file.to)) await downloadOne(file, client, attempt)
+    for (const file of rest)
+      if (!options.done.has(file.to)) await downloadOne(file, client, attempt)
   }
   const downloads = Array.from({ length: PARALLEL }, () =>
     downloadSome().catch((error: unknown) => stop.abort(error)),
@@ -55,12 +56,16 @@ export async function downloadKnownFiles(
   signal.throwIfAborted()
 }
 
-async function downloadOne(file: KnownFile, client: HttpClient, o: FetchOptions): Promise<void> {
+async function downloadOne(
+  file: KnownFile,
+  client: HttpClient,
+  options: FetchOptions,
+): Promise<void> {
   const { to: path, digest, sizeBytes } = file
-  const { cache, signal, transfer } = o.context
+  const { cache, signal, transfer } = options.context
   await onDisk(path, () => mkdir(dirname(path), { recursive: true }))
   const before = await sizeOf(path)
-  const download = () => downloadRest(file, client, o)
+  const download = () => downloadRest(file, client, options)
   if (cache === undefined) await download()
   else {
     const { kind, hex } = digest
@@ -70,20 +75,25 @@ async function downloadOne(file: KnownFile, client: HttpClient, o: FetchOptions)
     if (isCached && (await digestOf(path, file)) !== hex) {
       await onDisk(path, () => rm(path))
       await download()
+      await cache.keep(key, path)
     } else if (isCached) transfer?.add(sizeBytes - before)
   }
-  o.done.add(path)
+  options.done.add(path)
 }
 
 /** Downloads what a file lacks, and checks the whole. */
-async function downloadRest(file: KnownFile, client: HttpClient, o: FetchOptions): Promise<void> {
+async function downloadRest(
+  file: KnownFile,
+  client: HttpClient,
+  options: FetchOptions,
+): Promise<void> {
   const { to: path, sizeBytes, name } = file
   const before = await sizeOf(path)
   try {
-    if (before < sizeBytes || sizeBytes === 0) await continueFile(file, before, client, o)
+    if (before < sizeBytes || sizeBytes === 0) await continueFile(file, before, client, options)
   } finally {
     const kept = await sizeOf(path)
-    if (kept >= before + PROGRESS_BYTES) o.done.add(`${path}:${kept}`)
+    if (kept >= before + PROGRESS_BYTES) options.done.add(`${path}:${kept}`)
   }
   const size = await sizeOf(path)
   if (size === sizeBytes && (await digestOf(path, file)) === file.digest.hex) return
@@ -121,11 +131,15 @@ async function continueFile(
   })
 }
 
+/** @returns 0 if there is no such file. */
 async function sizeOf(path: string): Promise<number> {
-  return await stat(path).then(
-    ({ size }) => size,
-    () => 0,
+  const found = await onDisk(path, () =>
+    stat(path).catch((error: unknown) => {
+      if (Object(error).code === 'ENOENT') return undefined
+      throw error
+    }),
   )
+  return found?.size ?? 0
 }
 
 async function digestOf(path: string, { digest, sizeBytes }: KnownFile): Promise<string> {

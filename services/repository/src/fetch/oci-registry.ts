@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { SecretText } from '@tutti/chassis'
 import { ServeError } from '@tutti/errors'
 import { membersOf, parseMembers } from '../json-members.ts'
 import type { FetchContext } from './fetch-options.ts'
@@ -50,7 +51,7 @@ export class OciRegistry {
 
   constructor(at: ImageAddress, { registries, authorization }: FetchContext['credentials']) {
     this.#at = at
-    this.#credentials = (registries?.get(at.host) ?? authorization)?.reveal()
+    this.#credentials = (findRegistry(registries, at) ?? authorization)?.reveal()
     // A password waits until the registry says who may have it.
     if (this.#credentials?.startsWith('Bearer ')) this.#authorization = this.#credentials
   }
@@ -122,6 +123,20 @@ export class OciRegistry {
     const token = textOf(members['token'] ?? members['access_token'])
     if (/^[!-~]+$/.test(token)) return `Bearer ${token}`
     throw new ServeError('ARTIFACT_UNAVAILABLE', `'${showUri(url)}' answered without a token`)
+  }
+}
+
+/** Finds the credentials for a repository: those of the longest path that leads to it, as the kubelet does. */
+function findRegistry(
+  registries: FetchContext['credentials']['registries'],
+  { host, repository }: ImageAddress,
+): SecretText | undefined {
+  let place = `${host}/${repository}`
+  for (;;) {
+    const found = registries?.get(place)
+    const end = place.lastIndexOf('/')
+    if (found !== undefined || end === -1) return found
+    place = place.slice(0, end)
   }
 }
 

@@ -67,7 +67,7 @@ export class TreePlan {
     const { maxBytes, maxFiles } = this.#bounds
     // Folders count too: an archive may hold nothing else.
     if (this.files > maxFiles || this.#entries > 2 * maxFiles) {
-      throw new ServeError('ARTIFACT_TOO_LARGE', `more than ${maxFiles} files, which is the limit`)
+      throw tooManyFiles(maxFiles)
     }
     if (this.#bytes > maxBytes) {
       const text = `${this.#bytes} bytes or more, want at most ${maxBytes}`
@@ -100,6 +100,11 @@ function isPlain(part: string): boolean {
   if (!part.isWellFormed() || part.includes('\uFFFD')) return false
   // oxlint-disable-next-line no-control-regex -- control characters are what is refused
   return !/[\\\u0000-\u001f\u007f]/.test(part) && Buffer.byteLength(part) <= MAX_NAME_BYTES
+}
+
+/** Builds the error of a model with more files than the limit. */
+export function tooManyFiles(maxFiles: number): ServeError {
+  return new ServeError('ARTIFACT_TOO_LARGE', `more than ${maxFiles} files, which is the limit`)
 }
 
 /** Builds the error ARTIFACT_INVALID for a name that an archive, a bucket or a folder gives. */

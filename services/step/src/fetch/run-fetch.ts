@@ -136,11 +136,9 @@ async function fetchOrVerify(
     const credentials = await readCredentials(flags['secret-dir'], environment.env)
     const identity = awsPodIdentity(environment.env)
     const progressPort = flags['progress-port']
-    const directory = flags.cache
-    const cache =
-      directory === undefined ? undefined : { directory, maxBytes: flags['cache-max-bytes'] }
+    const cache = readCache(flags)
     const openBucket = cloudBuckets({ env: environment.env, identity: clouds })
-    const fetch = {
+    const request = {
       uri,
       to,
       digest,
@@ -152,18 +150,35 @@ async function fetchOrVerify(
       progressPort,
       openBucket,
     }
-    return await fetchTo(fetch, environment)
+    return await fetchTo(request, environment)
   }
-  if (uri !== undefined || to !== undefined || flags['secret-dir'] !== undefined) {
-    const problem = 'got --uri, --to or --secret-dir beside it, want none of them'
-    throw flagRefusal('--verify', problem)
-  }
+  requireAlone(flags)
   if (digest === undefined && !hasResult) {
     throw flagRefusal('--digest', 'got none, want sha256:HEX, --print-digest or --format json')
   }
   const found = await verifyArtifact(verify, { digest, bounds })
   log.info('model verified', { directory: verify, ...found })
   return { directory: verify, ...found, isFetched: false }
+}
+
+/** @throws ServeError FLAG_INVALID for a size without a folder. */
+function readCache(flags: FetchFlags): Parameters<typeof fetchArtifact>[0]['cache'] {
+  const { cache: directory, 'cache-max-bytes': maxBytes } = flags
+  if (directory !== undefined) return { directory, maxBytes }
+  if (maxBytes === FETCH_FLAGS['cache-max-bytes'].default) return undefined
+  throw flagRefusal('--cache', 'got none, want the folder, with --cache-max-bytes')
+}
+
+/** Refuses flags of a fetch beside --verify, which fetches nothing. @throws ServeError FLAG_INVALID */
+function requireAlone(flags: FetchFlags): void {
+  const names = ['uri', 'to', 'secret-dir', 'cache', 'cache-max-bytes', 'progress-port'] as const
+  const found = names.find((name) => {
+    const flag = FETCH_FLAGS[name]
+    return flags[name] !== ('default' in flag ? flag.default : undefined)
+  })
+  if (found !== undefined) {
+    throw flagRefusal('--verify', `got --${found} beside it, want none, as it fetches nothing`)
+  }
 }
 
 async function fetchTo(
