@@ -15,7 +15,9 @@ t.setTimeout(300_000)
 /** A step whose ONNX engine is scripted. */
 const FAULTY_STEP = `${ROOT}services/step/dist/testing/faulty-step.js`
 
-const PORTS = `input { name: "x" data_type: TYPE_UINT8 dims: 1 }
+/** Ports, and a device that the model chooses: only what may use a device is watched. */
+const PORTS = `instance_group { kind: KIND_MODEL }
+input { name: "x" data_type: TYPE_UINT8 dims: 1 }
 output { name: "y" data_type: TYPE_UINT8 dims: 1 }`
 
 /** Writes a repository with a model of each name. */

@@ -98,8 +98,9 @@ export class ReplicaScaler implements ManagedController {
     }
   }
 
-  /** Decides at once on a pod for a Model that sleeps. */
+  /** Decides at once on a pod for a Model that sleeps; once that is decided, nothing happens. */
   wakeOne(key: string, uid: string): void {
+    if ((this.wanted(key, uid) ?? 0) > 0) return
     this.#idleness.forget(key)
     this.#decide({ key, uid, from: 0 }, { replicas: 1, recommendations: [] })
   }

@@ -52,8 +52,11 @@ class ScriptedRouters implements RouterCalls {
 const ORIGIN: RequestOrigin = { requestKey: 'key', step: 's', attempt: 1 }
 
 /** A host over a running request of model `m`, which came with options of its own. */
-function open(own: Partial<ExecuteOptions> = {}) {
-  const rig = createSchedulerRig()
+function open(
+  own: Partial<ExecuteOptions> = {},
+  about: Parameters<typeof createSchedulerRig>[0] = {},
+) {
+  const rig = createSchedulerRig(about)
   const request = batchRequest({ id: 'r' })
   const cancel = new AbortController()
   const submitted = rig.submit('r', request, { origin: ORIGIN, ...own, signal: cancel.signal })
@@ -262,6 +265,33 @@ await t.test('a call ends with whatever ends its caller', async (t) => {
 })
 
 type Opened = ReturnType<typeof open> & { readonly engine: AbortController }
+
+await t.test(
+  'an error of a called model is no fault of the device of the model that passes it on',
+  async (t) => {
+    const told: unknown[] = []
+    const deviceWatch = {
+      executed: (...[, failure]: readonly [number, ServeError | undefined]) =>
+        void told.push(failure?.message),
+    }
+    const { infer, routers, model, submit, submitted } = open({}, { deviceWatch })
+    const text = 'CUDA failure 700: an illegal memory access was encountered'
+    routers.respond = (sink) => sink.fail(new ServeError('ENGINE_FAILED', text), 'maybe')
+    await infer()
+    const fail = (): void => {
+      const error = new ServeError('ENGINE_FAILED', `in process 'm', message: ${text}`)
+      model.at(-1).send(0, { error })
+      model.at(-1).end()
+    }
+    fail()
+    await submitted.sink.all
+    const own = submit('own')
+    await model.begun(2)
+    fail()
+    await own.sink.all
+    t.same(told, [undefined, `in process 'm', message: ${text}`])
+  },
+)
 
 /** As executors do: fails with the reason of the signal. */
 function untilAborted(sink: ResponseSink, { signal }: ExecuteOptions): void {

@@ -82,7 +82,8 @@ function inferAsCaller(
     (each) => o.findCaller(each) ?? [],
   )
   const forget = whenAllAnswered(callers, (last) => scope.cancel(callerAnswered(last, o.clock)))
-  const ending = endingSink(sink, () => {
+  const ending = endingSink(sink, (error) => {
+    if (error !== undefined) for (const each of callers) each.callFailed(error)
     forget()
     scope.close()
   })

@@ -41,7 +41,7 @@ import { isVerified } from './model-conditions.ts'
 import { findFailure } from './model-failure.ts'
 import type { ModelPod } from './model-pods.ts'
 import type { ModelReader } from './model-reader.ts'
-import { isLeftAsWas, isOfHost, type ModelWorld } from './model-world.ts'
+import { asBefore, isLeftAsWas, isOfHost, type ModelWorld } from './model-world.ts'
 import { isWaitingForGate, toNextLook } from './next-look.ts'
 import { openGates } from './open-gates.ts'
 import { findUnused, planWanted, versionsOf } from './plan-revisions.ts'
@@ -196,12 +196,18 @@ export class ModelPass {
     return { ...synced, replicasWriter }
   }
 
-  /** Starts a pod for an edit of a Model that sleeps: an edit is tried once, and not only when somebody calls the model. */
-  #wakeEdited({ scaling, host }: DesiredModel): void {
-    const { reader, wake } = this.#options
-    const isEdited = this.#before.observedGeneration !== this.#input.model.metadata.generation
+  /**
+   * Starts a pod for an edit of a Model that sleeps: an edit is tried once, and not only when a request comes. One that could not be
+   * tried at first, as something was refused or paused, is tried later.
+   */
+  #wakeEdited({ scaling, host, held }: DesiredModel): void {
+    const { reader, wake, guard } = this.#options
+    const { model } = this.#input
+    const isTried = asBefore({ before: this.#before, model }, 'SchemaVerified') !== undefined
     const isAsleep = maySleep(scaling) && reader.deploymentOf(host)?.spec.replicas === 0
-    if (isEdited && isAsleep) wake(host)
+    if (isTried || !isAsleep || (held ?? refusalOf(host)) !== undefined) return
+    // A decision leads to a pass: one that another client undoes is not taken again.
+    if (!guard.isLeft(`${host.metadata.namespace}/${host.metadata.name}`)) wake(host)
   }
 
   /** Applies the objects of a Model that runs in the pods of another. Its own pods stay until those serve it. */

@@ -66,7 +66,10 @@ export interface ModelWorld {
  * Returns the previous condition if it is of this generation and not Unknown. It serves where nothing can be seen now, without
  * pods say.
  */
-export function asBefore({ before, model }: ModelWorld, type: string): ConditionState | undefined {
+export function asBefore(
+  { before, model }: Pick<ModelWorld, 'before' | 'model'>,
+  type: string,
+): ConditionState | undefined {
   const known = findCondition(before.conditions, type)
   if (known?.observedGeneration !== model.metadata.generation) return undefined
   return known?.status === 'Unknown' ? undefined : known

@@ -14,6 +14,9 @@ t.setTimeout(120_000)
 const isAsleep = (model: Parameters<typeof conditionOf>[0]): boolean =>
   conditionOf(model, 'Ready') === 'True/Asleep' && model['status'].replicas === 0
 
+const isRefused = (model: Parameters<typeof conditionOf>[0]): boolean =>
+  conditionOf(model, 'ArtifactsReady') === 'False/SecretNotFound'
+
 const revisionsOf = (namespace: string) =>
   `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`
 const toMark = (revision: PlainObject | undefined) => {
@@ -87,6 +90,46 @@ await t.test('with a real API server', { skip: withoutKube() }, async (t) => {
     t.equal(await replicas(namespace), 1)
     t.equal(await untilMark(namespace, (mark) => mark === undefined), undefined)
   })
+
+  await t.test(
+    'requests wait on for a Model that may sleep no longer, until a pod serves',
+    async (t) => {
+      const namespace = await cluster.namespace()
+      await cluster.applyModel(namespace, 'yolo', { scaling })
+      await cluster.untilModel(namespace, 'yolo', isAsleep)
+      cluster.plays.set('yolo', { kind: 'status', status: { phase: 'Pending' } })
+      await cluster.applyModel(namespace, 'yolo', { scaling: {} })
+      const mark = await untilMark(
+        namespace,
+        (one) => one === undefined || one.start?.startsWith('pod ') === true,
+      )
+      t.match(mark?.start, /^pod "yolo-step-.*" waits for /)
+      cluster.plays.delete('yolo')
+      const pods = `/api/v1/namespaces/${namespace}/pods`
+      const { items } = await plain.get(`${pods}?labelSelector=tutti.dev/model=yolo`)
+      for (const { metadata } of items) await plain.delete(`${pods}/${metadata.name}`)
+      await cluster.untilModel(namespace, 'yolo', isModelReady)
+      t.equal(await untilMark(namespace, (one) => one === undefined), undefined)
+    },
+  )
+
+  await t.test(
+    'no request waits for a refused Model, which is tried once it is mended',
+    async (t) => {
+      const namespace = await cluster.namespace()
+      await cluster.applyModel(namespace, 'yolo', { scaling })
+      await cluster.untilModel(namespace, 'yolo', isAsleep)
+      const storage = { storageUri: 's3://bucket/yolo', storage: { secretRef: { name: 'aws' } } }
+      await cluster.applyModel(namespace, 'yolo', { scaling, ...storage })
+      await cluster.untilModel(namespace, 'yolo', isRefused)
+      t.equal(await untilMark(namespace, (mark) => mark === undefined), undefined)
+      t.equal(await replicas(namespace), 0)
+      const secret = { metadata: { name: 'aws' }, stringData: { AWS_ACCESS_KEY_ID: 'k' } }
+      await plain.create(`/api/v1/namespaces/${namespace}/secrets`, secret)
+      await cluster.untilModel(namespace, 'yolo', isModelReady)
+      await cluster.untilModel(namespace, 'yolo', isAsleep)
+    },
+  )
 
   await t.test('Models in the same pods sleep and wake together', async (t) => {
     const namespace = await cluster.namespace()

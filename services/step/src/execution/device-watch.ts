@@ -27,7 +27,7 @@ export interface DeviceWatchOptions {
 interface InstanceState {
   /** Failures in a row. */
   failures: number
-  /** Whether the process of the instance was replaced, and has not executed anything since. */
+  /** True if the process of the instance was replaced, and has not executed anything since. */
   isReplaced: boolean
   /** Set while the device is tried. */
   trial: Promise<void> | undefined
@@ -35,7 +35,7 @@ interface InstanceState {
 
 /**
  * Watches for faults of devices that stay, such as an illegal memory access of CUDA: each further execution of the process fails.
- * After three failures in a row of an instance a request is tried that is known to go well. If it fails too, the process of the
+ * After three failures in a row of an instance a request is tried that is known to go well. If it fails so too, the process of the
  * instance is replaced; where it has none, or the new one has executed nothing, the model is lost to this process.
  */
 export class DeviceWatch {
@@ -93,18 +93,23 @@ export class DeviceWatch {
     }
   }
 
-  /** Tries the device. @returns why it is not to be used; undefined if it works. */
+  /** Tries the device. @returns why it is not to be used; undefined if the request goes well, or fails for another reason. */
   async #findProblem(instance: number, failure: ServeError): Promise<string | undefined> {
     const told = `${MOST_FAILURES} executions in a row failed with an error of the device`
-    const late = Promise.withResolvers<never>()
+    const toProblem = (text: string): string => `${told}, and a request that tried it too: ${text}`
+    const late = Promise.withResolvers<string>()
     const stop = this.#options.clock.setTimer(TRIAL_MS, () =>
-      late.reject(new ServeError('STEP_TIMEOUT', `no answer after ${TRIAL_MS / 1000} s`)),
+      late.resolve(toProblem(`no answer after ${TRIAL_MS / 1000} s`)),
     )
-    try {
-      const result = await Promise.race([this.#options.tryOut(instance), late.promise])
+    const tried = async (): Promise<string | undefined> => {
+      const result = await this.#options.tryOut(instance)
       return result === undefined ? `${told}: ${failure.message}` : undefined
+    }
+    try {
+      return await Promise.race([tried(), late.promise])
     } catch (error) {
-      return `${told}, and a request that tried it too: ${ServeError.from(error).message}`
+      const { message } = ServeError.from(error)
+      return isDeviceFault(message) ? toProblem(message) : undefined
     } finally {
       stop()
     }

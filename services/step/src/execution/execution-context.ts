@@ -26,7 +26,7 @@ export interface ExecutionContext {
   readonly order?: ResponseOrder
   /** Present with `maxQueueDelay: auto`: it learns how long executions take. */
   readonly autoDelay?: AutoDelay
-  /** Learns how executions end; absent where nothing executes on devices. */
+  /** Learns how executions end; absent where no instance can use a device. */
   readonly deviceWatch?: Pick<DeviceWatch, 'executed'> | undefined
   /** The origin that every error of this model version names. */
   readonly details: { readonly model: string; readonly version: string; readonly replica: string }

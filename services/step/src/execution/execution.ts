@@ -41,7 +41,7 @@ export class Execution implements BatchOptions {
   #isReleased = false
   /** First error of its requests. */
   #failure: ServeError | undefined
-  /** Whether the watch for faults of devices has learned of its end. */
+  /** True if the watch for faults of devices has learned of its end. */
   #isTold = false
 
   constructor(owner: Owner, o: Pick<Execution, 'requests' | 'instance' | 'startedAt'>) {
@@ -169,6 +169,8 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   #lag: ReaderLag | undefined
   /** Calls that the model makes for the request; they end with it. */
   #calls: Set<() => void> | undefined
+  /** Text of the last error that such a call ended with. */
+  #calledError: string | undefined
 
   constructor(request: StepRequest, caller: ResponseSink, options: ExecuteOptions, owner: Owner) {
     const { context } = owner
@@ -219,7 +221,9 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
   }
 
   fail(error: ServeError): void {
-    this.#execution?.failed(error)
+    // An error of another model, passed on, is no fault of the device that this one executes on.
+    const isPassedOn = this.#calledError !== undefined && error.message.includes(this.#calledError)
+    if (!isPassedOn) this.#execution?.failed(error)
     if (this.#state === 'running') this.#end(error)
     else this.#drop()
   }
@@ -279,6 +283,11 @@ export class ScheduledRequest implements EngineRequest, ResponseSink {
     if (this.isAnswered) end()
     else this.#calls.add(end)
     return () => void this.#calls?.delete(end)
+  }
+
+  /** Notes that a call ended with an error which the model makes for the request. */
+  callFailed({ message }: ServeError): void {
+    this.#calledError = message
   }
 
   #drop(): void {

@@ -1,3 +1,4 @@
+import { createDevices, type Devices, NO_DEVICES } from '@tutti/backends'
 import { createLogger } from '@tutti/chassis'
 import { createManualClock } from '@tutti/chassis/testing'
 import { ServeError } from '@tutti/errors'
@@ -15,10 +16,20 @@ const FAULT = new ServeError(
   'ENGINE_FAILED',
   'Non-zero status code returned while running MatMul node. CUDA failure 700: an illegal memory access was encountered ; GPU=0',
 )
+/** The code of the model chooses where it executes. */
+const CONFIG = `${LOADER_CONFIG}
+instance_group { kind: KIND_MODEL }`
 const MEMORY = new ServeError('ENGINE_FAILED', 'CUDA failure 2: out of memory ; GPU=0')
 
 /** A model whose executions the test ends, in a process that tells when it has lost the model. */
-async function open(t: Test, o: { readonly config?: string; readonly replaces?: boolean } = {}) {
+async function open(
+  t: Test,
+  o: {
+    readonly config?: string
+    readonly replaces?: boolean
+    readonly devices?: Devices
+  } = {},
+) {
   const lost: string[] = []
   const lines: string[] = []
   const clock = createManualClock()
@@ -28,11 +39,12 @@ async function open(t: Test, o: { readonly config?: string; readonly replaces?: 
     { m: { 1: { f: 'a' } } },
     {
       clock,
+      devices: o.devices ?? NO_DEVICES,
       modelLost: (problem) => lost.push(problem),
       log: createLogger({ level: 'info', name: 'test', destination }),
     },
   )
-  if (o.config !== undefined) await rig.write('m/config.pbtxt', o.config)
+  await rig.write('m/config.pbtxt', o.config ?? CONFIG)
   const replaced: number[] = []
   rig.engine.onLoad = (model) => {
     if (o.replaces !== true) return
@@ -116,8 +128,31 @@ await t.test('it stays if the request that tries the device goes well', async (t
   t.equal(rig.model.executions.length, 7)
 })
 
+await t.test(
+  'it stays if the request that tries the device fails for another reason',
+  async (t) => {
+    const rig = await open(t, { replaces: true })
+    await failThrice(rig)
+    end(rig.model, MEMORY)
+    await untilSo(() => rig.messages().includes('the device works again'))
+    t.same([rig.states(), rig.replaced, rig.lost], [['1: READY'], [], []])
+  },
+)
+
+await t.test('a model is watched where it may use a device, and only there', async (t) => {
+  const config = `${LOADER_CONFIG}\ninstance_group { kind: KIND_CPU }`
+  const without = await open(t, { config })
+  for (let i = 0; i < 4; i += 1) await execute(without, FAULT)
+  t.equal(without.model.executions.length, 4, 'no request tries a device')
+  const accelerator = { resourceName: 'nvidia.com/gpu', count: 1 }
+  const rig = await open(t, { config, devices: createDevices({ accelerator }) })
+  await failThrice(rig)
+  end(rig.model, FAULT)
+  await untilSo(() => rig.lost.length > 0)
+})
+
 await t.test('the device is tried with the first sample of model_warmup', async (t) => {
-  const config = `${LOADER_CONFIG}
+  const config = `${CONFIG}
     model_warmup { name: "s" batch_size: 1
       inputs { key: "x" value { data_type: TYPE_FP32 dims: 5 zero_data: true } } }`
   const rig = await open(t, { config })

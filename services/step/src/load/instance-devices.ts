@@ -55,6 +55,15 @@ export function leavesIdle(config: ModelConfig, devices: Devices): boolean {
   return devices.accelerator !== undefined && isForCpu
 }
 
+/**
+ * Tells whether executions of a normalised configuration may use devices: some instances are on one, or the process was given some,
+ * which the code of a Python model may use wherever its instances are.
+ */
+export function mayUseDevices(config: ModelConfig, devices: Devices): boolean {
+  if (devices.accelerator !== undefined) return true
+  return config.instance_group.some(({ kind }) => kind !== 'KIND_CPU')
+}
+
 function usesDevices(config: ModelConfig): boolean {
   return config.instance_group.some(({ kind }) => kind === 'KIND_GPU')
 }

@@ -28,7 +28,7 @@ import { buildSequences, openSequences, type Sequences } from '../sequence/build
 import type { StepSettings } from '../step-options.ts'
 import { cacheResponses, isCached } from './cached-scheduler.ts'
 import { closeServing, type Serving } from './hosted-model.ts'
-import { requireDevices } from './instance-devices.ts'
+import { mayUseDevices, requireDevices } from './instance-devices.ts'
 import type { PreparedVersion } from './prepare-model.ts'
 import {
   countInstances,
@@ -115,14 +115,14 @@ export async function loadVersion(
   }
 }
 
-/** Warms a version up, and opens the watch for faults of the devices that it executes on. */
+/** Warms a version up, and opens the watch for faults of the devices that it executes on; undefined if it executes on none. */
 async function startUse(
   loaded: LoadedModel,
   o: Pick<WarmUpOptions, 'check' | 'instances'> & {
     readonly source: ModelVersionSource
     readonly settings: OneLoadOptions
   },
-): Promise<DeviceWatch> {
+): Promise<DeviceWatch | undefined> {
   const { source, settings, check, instances } = o
   const { name: model, version, revision, config, modelDirectory } = source
   const events = new StepEvents(settings.log)
@@ -136,6 +136,7 @@ async function startUse(
     warnOfInputs: (sample, inputs) => events.warmUpInputsUnknown(model, sample, inputs),
   }
   await warmUp(loaded, warmingUp)
+  if (!mayUseDevices(config, settings.devices)) return undefined
   const lines = events.forVersion(model, version)
   return new DeviceWatch({
     loaded,
@@ -174,7 +175,7 @@ interface SchedulerOptions {
   readonly statistics: StatisticsRecorder
   /** Sequences of a model with `sequence_batching`. */
   readonly sequences?: Sequences | undefined
-  readonly deviceWatch?: DeviceWatch | undefined
+  readonly deviceWatch?: Pick<DeviceWatch, 'executed'> | undefined
   /** Limits of the instances; absent without a rate limiter. */
   readonly limits?: InstanceLimits | undefined
   readonly settings: Pick<

@@ -4,6 +4,7 @@ import { type DynamicBatching, emptyModelConfig, type ModelConfig } from '@tutti
 import { modelInput, modelOutput } from '@tutti/model-config/testing'
 import { type ServerMetrics, StatisticsRecorder } from '@tutti/telemetry'
 import type { ExecuteOptions, NamedTensor, StepRequest } from '@tutti/tensor'
+import type { DeviceWatch } from '../execution/device-watch.ts'
 import type { Scheduler } from '../execution/scheduler.ts'
 import { buildScheduler } from '../load/load-version.ts'
 import type { Sequences } from '../sequence/build-sequences.ts'
@@ -46,6 +47,7 @@ export function createSchedulerRig(
     /** `maxQueueDelay: auto`. */
     readonly isAutoDelayed?: boolean
     readonly metrics?: ServerMetrics
+    readonly deviceWatch?: Pick<DeviceWatch, 'executed'>
   } = {},
 ) {
   const config = o.config ?? scriptedConfig()
@@ -62,6 +64,7 @@ export function createSchedulerRig(
     instances: o.instances ?? 1,
     statistics,
     sequences: o.sequences,
+    deviceWatch: o.deviceWatch,
     settings: {
       replica: 'r1',
       maxQueuedRequests: o.maxQueuedRequests ?? 100,
