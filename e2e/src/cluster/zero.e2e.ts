@@ -22,8 +22,8 @@ const MODELS = {
 } as const
 const NAMES = Object.keys(MODELS)
 const SUM = 111
-/** Cycles of sleep and wake, half a minute each; TUTTI_ZERO_CYCLES=50 for all that issue 38 asks for. */
-const CYCLES = Number(process.env['TUTTI_ZERO_CYCLES'] ?? 3)
+/** Cycles of sleep and wake, half a minute each; TUTTI_ZERO_CYCLES=50 asks for more than a run of all tests has time for. */
+const CYCLES = Number(process.env['TUTTI_ZERO_CYCLES'] ?? 1)
 /** When requests are sent, from the end of the first pod on until the next ones serve. */
 const MOMENTS_MS = Array.from({ length: 40 }, (_, i) => i * 200)
 const PODS = 'tutti.dev/model'
@@ -110,7 +110,7 @@ async function openRouter(t: Test): Promise<Ask> {
 }
 
 const untilAllAsleep = (): Promise<void> =>
-  openWorkloads(SPACE).until('nobody calls the models, and no pod is left', PODS, (pods) => {
+  openWorkloads(SPACE).until('no pod is left, as no request comes', PODS, (pods) => {
     return pods.length === 0
   })
 
