@@ -54,14 +54,14 @@ await t.test('of pods that start at once, one downloads', async (t) => {
   t.equal(answers.bodies, 1)
   const asked = server.heard.length
   t.equal((await fetchIt(digest)).code, 0)
-  t.equal(server.heard.length, asked, 'with a digest a later pod asks nobody')
+  t.equal(server.heard.length, asked, 'with a digest a later pod asks no server')
   for (const name of (await readdir(folder)).filter((one) => one.startsWith('pod-'))) {
     t.same((await readdir(join(folder, name, 'model'))).toSorted(), ['1', 'config.pbtxt'])
   }
   t.equal((await readdir(cache)).length, 1)
 })
 
-await t.test('a wrong digest, and a broken file, harm nobody', async (t) => {
+await t.test('a wrong digest, and a broken file, harm no other pod', async (t) => {
   const { answers, fetchIt, digest, cache } = await prepare(t)
   const wrong = `--digest=sha256:${'0'.repeat(64)}`
   t.match(await fetchIt(wrong), { code: 14, err: /has sha256:[0-9a-f]{64}, want sha256:0{64}/ })
@@ -116,7 +116,7 @@ const hasMounts = await promisify(execFile)('unshare', ['--mount', 'true']).then
   () => false,
 )
 await t.test(
-  'a full disk harms nobody',
+  'a full disk harms no pod',
   { skip: hasMounts ? false : 'want rights to mount: root on Linux' },
   async (t) => {
     const { argsOf, cache, digest, folder, answers } = await prepare(t)

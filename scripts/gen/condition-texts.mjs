@@ -59,7 +59,7 @@ export const REASONS = {
     ApplyFailed:
       'A quota or a missing right refuses an object, or the API server did not answer. The operator tries again, with growing intervals up to five minutes.',
     Asleep:
-      'Nobody calls the model, so it has no pods ([scale to zero](scale-to-zero.md)). The first request starts one.',
+      'No request comes for the model, so it has no pods ([scale to zero](scale-to-zero.md)). The first request starts one.',
     Available: 'Enough pods take requests.',
     Complete: 'All pods are of this generation.',
     DeploymentPaused:

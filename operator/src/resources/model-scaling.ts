@@ -82,7 +82,7 @@ export function planReplicas(
   return replicas === 0 && maySleep(scaling) ? 0 : clamp(replicas, scaling)
 }
 
-/** Tells whether a Model may have no pods while nobody calls it. */
+/** Tells whether a Model may have no pods while no request comes. */
 export function maySleep(scaling: Scaling | undefined): boolean {
   return scaling?.provider === 'Native' && scaling.idleAfterMs !== undefined
 }

@@ -128,7 +128,7 @@ const countOf = (requests: number, inFlight = 0): StepLoad => ({
 })
 
 await t.test(
-  'a Model that may sleep has no pods once nobody called it for long enough',
+  'a Model that may sleep has no pods once no request came for long enough',
   async (t) => {
     const { state, decisions, scaler, look } = rig(t)
     state.models = [sleeper()]

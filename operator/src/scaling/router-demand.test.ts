@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { WantedByRouter } from '@tutti/api'
 import { silentLogger } from '@tutti/chassis'
@@ -105,6 +106,22 @@ await t.test('a router that does not answer is asked again after a second', asyn
   await turn()
   t.match(questions[2], { seen: '' }, 'from the beginning')
   t.equal(woken.length, 1)
+})
+
+await t.test('questions to a router leave nothing behind at its signal', async (t) => {
+  const { clock, questions } = rig(t)
+  for (let i = 0; i < 5; i += 1) {
+    questions[i]?.answer({ seen: `${i}`, models: [] })
+    await turn()
+    clock.advance(100)
+    await turn()
+  }
+  const signal = questions[5]?.signal
+  t.equal(
+    signal && getEventListeners(signal, 'abort').length,
+    6,
+    'those of the six questions of this test',
+  )
 })
 
 await t.test('routers that come are asked, those that go are not', async (t) => {

@@ -134,10 +134,11 @@ export class RouterDemand implements ManagedController {
   }
 
   async #pause(signal: AbortSignal, ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const stopTimer = this.#options.clock.setTimer(ms, resolve)
-    signal.addEventListener('abort', () => resolve(), { once: true })
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    const stopTimer = this.#options.clock.setTimer(ms, () => resolve(undefined))
+    signal.addEventListener('abort', resolve)
     await promise
+    signal.removeEventListener('abort', resolve)
     stopTimer()
   }
 }

@@ -44,7 +44,7 @@ export interface EngineDescriptor extends BackendDescriptor {
   readonly title: string
   /** Settings by their name in `--backend-config`. */
   readonly settings: Readonly<Record<string, EngineSetting>>
-  /** Whether `--backend-config=BACKEND,library=PATH` may name another native library than that of its package. */
+  /** True if `--backend-config=BACKEND,library=PATH` may name another native library than that of its package. */
   readonly takesLibrary?: boolean
   /** Image of its pods: the one of all steps, or the one with Python. */
   readonly image: 'step' | 'python'

@@ -38,6 +38,7 @@ export interface StepReference extends CalleeReference {
 export interface EnsembleObject extends KubeObject {
   readonly spec?: {
     readonly modelName?: string
+    readonly paused?: boolean
     readonly steps?: readonly StepReference[]
     readonly expose?: {
       readonly ingress?: { readonly className?: string }

@@ -18,7 +18,7 @@ export interface EnsembleState {
   readonly generation: number
   readonly isPaused: boolean
   readonly checked: EnsembleCheck
-  /** Why Models of an Ensemble that takes them together have pods of their own. */
+  /** Reasons why Models of an Ensemble that takes them together have pods of their own. */
   readonly apart?: readonly string[]
   /** Revision that routers execute; absent if no generation was ever accepted. */
   readonly served?: NewestRevision | undefined

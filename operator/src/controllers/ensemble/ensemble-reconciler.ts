@@ -28,7 +28,7 @@ export interface EnsembleReconcilerOptions
   extends Pick<ControllerParts, 'client' | 'events' | 'clock' | 'caches' | 'views'> {
   readonly statuses: StatusWriter
   readonly exposure: Exposure
-  /** Who runs in which pods. */
+  /** Placement of Models in pods. */
   readonly groups: Pick<PodGroups, 'apartFrom'>
 }
 

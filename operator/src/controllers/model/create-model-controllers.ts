@@ -51,7 +51,7 @@ export interface ModelControllers {
   readonly controller: Controller
   readonly scaler: ReplicaScaler
   readonly demand: RouterDemand
-  /** Who runs in which pods. */
+  /** Placement of Models in pods. */
   readonly groups: PodGroups
 }
 

@@ -340,7 +340,7 @@ function toHost(
   return { title: titleOf(host), isItself: host === model, labels: selector }
 }
 
-/** Tells who holds the pods of a Model as they are; undefined if it is the Model itself, or nobody. */
+/** Finds what else holds the pods of a Model as they are; undefined if at most the Model itself does. */
 function holdOf(
   { metadata }: Stored<ModelObject>,
   { host, held }: DesiredModel,

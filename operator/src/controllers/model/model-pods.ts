@@ -11,7 +11,7 @@ export interface ModelPod {
   readonly isCurrent: boolean
   /** Answer about the model; absent if the pod was not asked, did not answer, or does not know the model yet. */
   readonly model?: ServedModel
-  /** How far the pod says that its start is; absent if it is over, or the pod does not say it. */
+  /** Progress of the start, as the pod tells it; absent if it is over, or the pod does not say it. */
   readonly progress?: StartProgress
   /** Error if the pod did not answer. */
   readonly error?: ServeError

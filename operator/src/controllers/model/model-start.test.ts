@@ -4,6 +4,7 @@ import t from 'tap'
 import { containerStatus, modelPod, modelWorld, servedModel } from '../../testing/model-world.ts'
 import type { ModelPod } from './model-pods.ts'
 import { findStart } from './model-start.ts'
+import type { ModelWorld } from './model-world.ts'
 import { summarize } from './summarize.ts'
 
 const AT = '2026-01-01T00:00:30Z'
@@ -107,6 +108,22 @@ await t.test('each part of a start is told', (t) => {
   const conditions = [{ ...scheduled, status: 'False' as const, message }]
   const full = { ...pod, status: { phase: 'Pending', conditions } }
   t.match(find({ ...noNode, pod: full }), { waitsFor: 'Node', message: `a node: ${message}` })
+  t.end()
+})
+
+await t.test('files of another Model in the same pods are not told as its own', (t) => {
+  const transfer = { bytes: 500, totalBytes: 1000 }
+  const host = { title: 'Model "detect"', isItself: false, labels: {} }
+  const told = (container: string, o: Partial<ModelWorld> = {}) => {
+    const status = pending([init(container, running)])
+    const pod = startOf('a', { status, progress: { loads: [], transfer } })
+    const { message, bytes } = findStart(modelWorld({ pods: [pod], ...o })) ?? {}
+    return [message, bytes]
+  }
+  t.same(told('fetch-yolo', { host }), ['its files, 50 % of 1 kB', 500])
+  t.same(told('fetch-other', { host }), ['the files of "other"', undefined])
+  t.same(told('fetch', { host }), ['the files of Model "detect"', undefined])
+  t.same(told('verify-other'), ['the digest of the files of "other"', undefined])
   t.end()
 })
 

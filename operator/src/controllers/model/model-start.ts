@@ -17,7 +17,8 @@ import { currentPods, type ModelPod, readyVersionsOf } from './model-pods.ts'
 import type { ModelWorld } from './model-world.ts'
 
 type Wait = Omit<ModelStart, 'pod' | 'since'> & { readonly since: string | undefined }
-type Check = (pod: ModelPod, modelName: string) => Wait | undefined
+type StartWorld = Pick<ModelWorld, 'pods' | 'modelName' | 'model' | 'host'>
+type Check = (pod: ModelPod, world: StartWorld) => Wait | undefined
 
 /** The waits of a pod, in the order of a start. */
 const ORDER = ['Node', 'Image', 'Files', 'Load', 'Routers'] as const
@@ -29,13 +30,10 @@ const LONGEST_MESSAGE = 1024
  * It does not change with each byte: every change is a write to etcd that all who watch Models get. Bytes change ten times in a
  * fetch at most, and what a load waits for when that changes.
  */
-export function findStart({
-  pods,
-  modelName,
-}: Pick<ModelWorld, 'pods' | 'modelName'>): ModelStart | undefined {
-  const starts = currentPods(pods)
+export function findStart(world: StartWorld): ModelStart | undefined {
+  const starts = currentPods(world.pods)
     .filter(({ pod }) => !isReady(pod))
-    .map((pod) => startOf(pod, modelName))
+    .map((pod) => startOf(pod, world))
   return starts.toSorted((one, other) => rankOf(other) - rankOf(one))[0]
 }
 
@@ -43,16 +41,16 @@ function rankOf({ waitsFor }: ModelStart): number {
   return ORDER.indexOf(waitsFor)
 }
 
-function startOf(modelPod: ModelPod, modelName: string): ModelStart {
+function startOf(modelPod: ModelPod, world: StartWorld): ModelStart {
   const { name, creationTimestamp } = modelPod.pod.metadata
-  const { since, message, ...wait } = waitOf(modelPod, modelName)
+  const { since, message, ...wait } = waitOf(modelPod, world)
   const cut = cutText(message, LONGEST_MESSAGE)
   return { pod: name, ...wait, message: cut, since: since ?? creationTimestamp }
 }
 
-function waitOf(pod: ModelPod, modelName: string): Wait {
+function waitOf(pod: ModelPod, world: StartWorld): Wait {
   for (const check of [ofNode, ofRouters, ofInit, ofMain]) {
-    const wait = check(pod, modelName)
+    const wait = check(pod, world)
     if (wait !== undefined) return wait
   }
   return waitForImage(pod.pod, 'main', undefined)
@@ -71,19 +69,34 @@ const ofRouters: Check = ({ pod }) => {
   return { waitsFor: 'Routers', message: 'routers, which take up what it serves', since }
 }
 
-const ofInit: Check = ({ pod, progress }) => {
+const ofInit: Check = ({ pod, progress }, world) => {
   const inits = pod.status?.initContainerStatuses ?? []
   const next = inits.find(({ state }) => state?.terminated?.exitCode !== 0)
   if (next === undefined) return undefined
   const { name, state } = next
   if (state?.running === undefined) return waitForImage(pod, name, next)
   const since = state.running.startedAt
-  if (isFetchContainer(name)) return { waitsFor: 'Files', ...toFiles(progress?.transfer), since }
-  const message = isVerifyContainer(name) ? 'the digest of its files' : `init container "${name}"`
-  return { waitsFor: 'Files', message, since }
+  const owner = findOtherOwner(name, world)
+  const files = owner === undefined ? 'its files' : `the files of ${owner}`
+  if (isVerifyContainer(name))
+    return { waitsFor: 'Files', message: `the digest of ${files}`, since }
+  if (!isFetchContainer(name)) {
+    return { waitsFor: 'Files', message: `init container "${name}"`, since }
+  }
+  // The init containers of all Models of a pod run in turn, and the bytes are those of the one that runs.
+  if (owner !== undefined) return { waitsFor: 'Files', message: files, since }
+  return { waitsFor: 'Files', ...toFiles(progress?.transfer), since }
 }
 
-const ofMain: Check = ({ pod, model, progress }, modelName) => {
+/** Finds the other Model, such as `"detect"`, whose files a container brings or checks; undefined if they are the Model's own. */
+function findOtherOwner(container: string, { model, host }: StartWorld): string | undefined {
+  const at = container.indexOf('-')
+  if (at === -1) return host.isItself ? undefined : host.title
+  const name = container.slice(at + 1)
+  return name === model.metadata.name ? undefined : `"${name}"`
+}
+
+const ofMain: Check = ({ pod, model, progress }, { modelName }) => {
   const main = mainStatusOf(pod)
   const running = main?.state?.running
   if (running === undefined) return ofEnded(main) ?? waitForImage(pod, 'main', main)

@@ -39,9 +39,9 @@ export interface ModelWorld {
   }
   /** The `rollout` of its host, which counts for its pods. */
   readonly rollout?: ModelSpec['rollout'] | undefined
-  /** Why it has pods of its own although an Ensemble asks for it. */
+  /** Reason why it has pods of its own although an Ensemble asks for it. */
   readonly apart?: string | undefined
-  /** Why the pods are left as they are, for the sake of another Model in them. */
+  /** Reason why the pods are left as they are, for the sake of another Model in them. */
   readonly hold?: Omit<Refusal, 'condition'> | undefined
   /** Digest of the desired pod template. */
   readonly template?: string | undefined

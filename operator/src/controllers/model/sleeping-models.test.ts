@@ -43,7 +43,7 @@ await t.test('with a real API server', { skip: withoutKube() }, async (t) => {
   const replicas = async (namespace: string): Promise<number> =>
     (await plain.get(deploymentPath(namespace, 'yolo')))['spec'].replicas
 
-  await t.test('a Model that nobody calls has no pods, and is ready', async (t) => {
+  await t.test('a Model for which no request comes has no pods, and is ready', async (t) => {
     const namespace = await cluster.namespace()
     await cluster.applyModel(namespace, 'yolo', { scaling, timeouts: { load: '90s' } })
     await cluster.untilModel(namespace, 'yolo', isModelReady)

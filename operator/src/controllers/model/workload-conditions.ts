@@ -8,8 +8,7 @@ import { checkChildren, findPassing } from './model-conditions.ts'
 import { type ModelPod, readyVersionsOf } from './model-pods.ts'
 import { count, isOfHost, type ModelWorld } from './model-world.ts'
 
-const ASLEEP =
-  'no pods while nobody calls the model: the first request starts one, and waits for it'
+const ASLEEP = 'no pods while no request comes: the first request starts one, and waits for it'
 const SUSPENDED = 'spec.suspend: no pods are wanted'
 
 /** Computes the condition WorkloadAvailable: whether enough pods are available, of any template. */

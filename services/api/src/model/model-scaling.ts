@@ -109,7 +109,7 @@ export const ScalingFields = z.strictObject({
   minReplicas: whole(
     0,
     MAX_REPLICAS,
-    'Fewest replicas. 0, with the provider Native: no pods while nobody calls the model; the first request starts one and waits for it. Default 1. Not with the provider None.',
+    'Fewest replicas. 0, with the provider Native: no pods while no request comes; the first request starts one and waits for it. Default 1. Not with the provider None.',
   ).optional(),
   maxReplicas: whole(
     1,

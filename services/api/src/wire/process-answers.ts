@@ -43,7 +43,7 @@ export const StepLoad = z.object({
 })
 export type StepLoad = z.infer<typeof StepLoad>
 
-/** How far a pod of steps is before it serves: the answer of its fetch or of its step to `GET /tutti/v1/start`. Plain JSON. */
+/** Progress of a pod of steps before it serves: the answer of its fetch or of its step to `GET /tutti/v1/start`. Plain JSON. */
 export const StartProgress = z.object({
   /** Bytes of the files that a fetch brings; absent before they come and when all have come. */
   transfer: z.object({ bytes: Natural, totalBytes: Natural.optional() }).optional(),

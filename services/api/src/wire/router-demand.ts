@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseWire } from './wire-field.ts'
 
 /*
- * Routers and the operator tell each other about Models that have no pods while nobody calls them (`minReplicas: 0`): the operator by
+ * Routers and the operator tell each other about Models that have no pods while no request comes (`minReplicas: 0`): the operator by
  * an annotation of the accepted revision, the router by its answer to `GET /tutti/v1/wanted`.
  */
 
@@ -13,7 +13,7 @@ export const SLEEP_ANNOTATION = 'tutti.dev/sleep'
 export const SleepMark = z.object({
   /** Longest time for which a request waits, in milliseconds. */
   loadMs: z.int().min(1),
-  /** How far the start of a pod is, for the error of a request that waited in vain; absent while none is wanted. */
+  /** Progress of the start of a pod, for the error of a request that waited in vain; absent while none is wanted. */
   start: z.string().max(1024).exactOptional(),
 })
 export type SleepMark = z.infer<typeof SleepMark>

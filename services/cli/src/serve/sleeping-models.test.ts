@@ -222,7 +222,7 @@ await t.test('the first request of a graph starts all its models at once', optio
   t.equal((await fetch(url('http', '/v2/health/ready'))).status, 200, 'models that sleep are ready')
   t.equal((await fetch(url('http', '/v2/models/graph/ready'))).status, 200)
   await until('the demand is known', () => asked.length > 0 || undefined)
-  t.same([steps.models, asked], [[], [[]]], 'nothing runs, and nobody wants it')
+  t.same([steps.models, asked], [[], [[]]], 'nothing runs, and no request waits')
   // A load ends only when all have begun: one after the other they would wait for ever.
   const all = Promise.withResolvers<void>()
   steps.engine.gate = () => {

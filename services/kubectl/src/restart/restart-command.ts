@@ -1,4 +1,4 @@
-import { isOfBuiltins, isOfRouter } from '@tutti/api'
+import { ENSEMBLE_LABEL, isOfBuiltins, isOfRouter } from '@tutti/api'
 import {
   type FlagTable,
   type ProcessEnvironment,
@@ -11,6 +11,7 @@ import { ServeError } from '@tutti/errors'
 import { DEPLOYMENT, type Deployment, KubeError, keyOf, type Stored } from '@tutti/kube'
 import { CLUSTER_FLAGS, type Cluster, Reader, withCluster } from '../cluster.ts'
 import { parseDuration } from '../duration.ts'
+import { ENSEMBLE, type EnsembleObject, MODEL, type ModelObject } from '../resources.ts'
 import { modelsOfPods, readPods, SERVING_SELECTOR } from '../status/read-state.ts'
 import { findTarget, type Target } from '../targets.ts'
 import {
@@ -121,10 +122,8 @@ interface Chosen {
   readonly deployment: Stored<Deployment>
 }
 
-async function deploymentsOf(
-  { client, namespace }: Cluster,
-  target: Target,
-): Promise<readonly Chosen[]> {
+async function deploymentsOf(cluster: Cluster, target: Target): Promise<readonly Chosen[]> {
+  const { client, namespace } = cluster
   const { items } = await client.list(DEPLOYMENT, { namespace, labelSelector: SERVING_SELECTOR })
   const choose = (title: string, isWanted: (one: Stored<Deployment>) => boolean): Chosen => {
     const deployment = items.find(isWanted)
@@ -143,16 +142,48 @@ async function deploymentsOf(
     throw new ServeError('NOT_FOUND', `${target.title} runs no Model that is there`)
   }
   const models = target.models.map(({ metadata: { name }, spec }) => {
-    if (spec?.paused === true) {
-      const patch = `--type merge --patch '{"spec":{"paused":false}}'`
-      throw paused(`model/${name}`, `kubectl --namespace ${namespace} patch model/${name} ${patch}`)
-    }
+    if (spec?.paused === true) throw pausedBySpec(`model/${name}`, namespace)
     return choose(`Model ${name}`, (one) => modelsOfPods(one).includes(name))
   })
   const chosen = [...models, ...(target.hasBuiltins ? [choose('built-ins', isOfBuiltins)] : [])]
   // Models whose pods are the same are restarted once.
   const uids = chosen.map(({ deployment }) => deployment.metadata.uid)
-  return chosen.filter(({ deployment }, i) => uids.indexOf(deployment.metadata.uid) === i)
+  const once = chosen.filter(({ deployment }, i) => uids.indexOf(deployment.metadata.uid) === i)
+  await refusePaused(cluster, once)
+  return once
+}
+
+/**
+ * Refuses pods that the operator leaves as they are for the sake of another Model in them, or of the Ensemble whose pods they are.
+ *
+ * @throws ServeError PAUSED
+ */
+async function refusePaused(
+  { client, namespace }: Cluster,
+  chosen: readonly Chosen[],
+): Promise<void> {
+  const reader = new Reader(client)
+  const [models = [], ensembles = []] = await Promise.all([
+    reader.list(MODEL, { namespace }),
+    reader.list(ENSEMBLE, { namespace }),
+  ])
+  for (const { deployment } of chosen) {
+    const names = modelsOfPods(deployment)
+    const owner = deployment.metadata.labels?.[ENSEMBLE_LABEL]
+    const model = models.filter(isPaused).find(({ metadata }) => names.includes(metadata.name))
+    if (model !== undefined) throw pausedBySpec(`model/${model.metadata.name}`, namespace)
+    const ensemble = ensembles.filter(isPaused).find(({ metadata }) => metadata.name === owner)
+    if (ensemble !== undefined) throw pausedBySpec(`ensemble/${owner}`, namespace)
+  }
+}
+
+function isPaused({ spec }: ModelObject | EnsembleObject): boolean {
+  return spec?.paused === true
+}
+
+function pausedBySpec(what: string, namespace: string): ServeError {
+  const patch = `--type merge --patch '{"spec":{"paused":false}}'`
+  return paused(what, `kubectl --namespace ${namespace} patch ${what} ${patch}`)
 }
 
 function paused(what: string, command: string): ServeError {

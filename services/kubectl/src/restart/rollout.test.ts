@@ -189,6 +189,11 @@ await t.test('what is paused is not restarted, and the text says how it goes on'
   const model = { metadata: meta('m'), spec: {} }
   const labels = { [COMPONENT]: 'step', [MODEL_LABEL]: 'm' }
   const held = { ...deployment({}, { paused: true }), metadata: meta('m-step', { labels }) }
+  const host = { metadata: meta('host'), spec: { paused: true } }
+  const ensemble = { metadata: meta('e'), spec: { paused: true } }
+  const served = { 'model.tutti.dev/m': 'true', 'model.tutti.dev/host': 'true' }
+  const ofPods = { [COMPONENT]: 'step', 'tutti.dev/ensemble': 'e', ...served }
+  const shared = { ...deployment({}, {}), metadata: meta('e-step', { labels: ofPods }) }
   const cases = [
     [
       { models: [{ ...model, spec: { paused: true } }], deployments: [] },
@@ -197,6 +202,14 @@ await t.test('what is paused is not restarted, and the text says how it goes on'
     [
       { models: [model], deployments: [held] },
       /deployment\/m-step is paused, .* rollout resume deployment\/m-step lets it .*\nsee .*#paused/,
+    ],
+    [
+      { models: [model, host], deployments: [shared] },
+      /model\/host is paused, .* patch model\/host --type merge .*\nsee .*#paused/,
+    ],
+    [
+      { models: [model], ensembles: [ensemble], deployments: [shared] },
+      /ensemble\/e is paused, .* patch ensemble\/e --type merge .*\nsee .*#paused/,
     ],
     [{ models: [model], deployments: [] }, /Model m has no Deployment yet; .*\nsee .*#not_found/],
   ] as const

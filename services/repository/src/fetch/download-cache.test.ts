@@ -164,7 +164,7 @@ function fastClock(tick: () => void = () => {}) {
   return { clock, now: () => nowMs }
 }
 
-await t.test('a lease that cannot be deleted holds nobody up for long', async (t) => {
+await t.test('a lease that cannot be deleted holds no download up for long', async (t) => {
   const { clock, now } = fastClock()
   const { directory, share } = prepare(t, { clock })
   const key = { sha256: sha256('weights') }

@@ -71,7 +71,7 @@ function open(objects: readonly RevisionObject[], o: { readonly maxHeldCalls?: n
   }
 }
 
-/** How a request failed; undefined if it did not, or waits. */
+/** Returns the failure of a request; undefined if it did not, or waits. */
 const failureOf = ({ responses }: RecordedResponses): ServeError | undefined =>
   responses.at(-1)?.error
 
@@ -146,7 +146,7 @@ await t.test(
     t.equal(failureOf(patient), undefined)
     clock.advance(LOAD_MS)
     t.match(failureOf(patient), { reason: 'MODEL_STARTING' })
-    t.same(router.wantedModels(), [], 'nobody waits')
+    t.same(router.wantedModels(), [], 'no request waits')
     t.equal(clock.pending, 0)
   },
 )
@@ -179,7 +179,7 @@ await t.test('a Model that always has pods fails its requests as ever', async (t
     await settle()
     clock.advance(10)
   }
-  t.match(failureOf(held), { reason: 'STEP_UNAVAILABLE' }, 'nobody will start a pod for it')
+  t.match(failureOf(held), { reason: 'STEP_UNAVAILABLE' }, 'no pod will be started for it')
 })
 
 await t.test('an ensemble waits for its models, which are wanted together', async (t) => {

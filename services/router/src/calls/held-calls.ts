@@ -44,7 +44,7 @@ interface HeldCall extends HoldOptions {
 const MARGIN_MS = 100
 
 /**
- * The calls that wait for the first replica of a Model that has none while nobody calls it. Whoever starts replicas learns from
+ * The calls that wait for the first replica of a Model that has none while no request comes. What starts replicas learns from
  * `wanted` for which Models. A call ends its wait when a replica serves the model, when its time is over, or when its caller
  * leaves.
  */

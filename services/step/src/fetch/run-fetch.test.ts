@@ -122,7 +122,7 @@ await t.test('with a port it answers how many bytes have come', async (t) => {
   await t.rejects(answer(), 'it ends with the fetch')
 })
 
-await t.test('a port that is taken keeps nobody from a fetch', async (t) => {
+await t.test('a port that is taken keeps no pod from a fetch', async (t) => {
   const { server, run, uri, to } = await prepare(t)
   const { port } = new URL(server.origin)
   const { code, out } = await run(uri, to, `--progress-port=${port}`)
