@@ -150,7 +150,7 @@ await test('an unknown need is refused', async (t) => {
   const files = { 'e2e/a.test.ts': `// needs: coffee\n${PASSING}` }
   await t.rejects(run(t, files), {
     message:
-      'e2e/a.test.ts needs coffee; want of nats, apiserver, kube-score, gitops, python, ocr, torch, netns, redis, prometheus, chromium, shells, faketime, triton, buckets, registry, cosign, perf-analyzer.',
+      'e2e/a.test.ts needs coffee; want of nats, apiserver, kube-score, gitops, python, ocr, torch, netns, redis, prometheus, chromium, shells, faketime, triton, openvino, buckets, registry, cosign, perf-analyzer.',
   })
 })
 

@@ -7,7 +7,7 @@ import type { FindExecutor, ModelTarget, StepRequest } from '@tutti/tensor'
 import { BuiltinSteps, SERVED_BUILTINS } from './builtin/builtin-steps.ts'
 import { delayFamily } from './delay-family.ts'
 import type { ScheduledRequest } from './execution/execution.ts'
-import { createFindExecutor } from './execution/scheduler.ts'
+import { createFindExecutor, type Scheduler } from './execution/scheduler.ts'
 import type { PartExecutor } from './execution/scheduler-parts.ts'
 import { type HostedVersion, type Serving, toServedModel } from './load/hosted-model.ts'
 import { ModelLoader } from './load/model-loader.ts'
@@ -161,11 +161,11 @@ export class Step {
     const models = this.#select('', '').flatMap(([model, { version, serving }]) =>
       serving === undefined
         ? []
-        : [{ model, version, slots: serving.slots, ...serving.scheduler.load }],
+        : [{ model, version, slots: serving.slots, ...loadOf(serving.scheduler) }],
     )
     const builtins = this.#builtins.loaded.map(
       ({ target: { model, version }, slots, scheduler }) => {
-        return { model, version, slots, ...scheduler.load }
+        return { model, version, slots, ...loadOf(scheduler) }
       },
     )
     const all = [...models, ...builtins]
@@ -241,4 +241,8 @@ function loadFailures({ failures }: ModelLoader): MetricFamily {
     type: 'counter',
     series: [{ labels: [], value: failures }],
   }
+}
+
+function loadOf({ load, requests }: Pick<Scheduler, 'load' | 'requests'>) {
+  return { ...load, requests }
 }

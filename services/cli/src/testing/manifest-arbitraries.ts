@@ -248,6 +248,8 @@ const ENSEMBLE_CHANGES: readonly Manifest[] = [
     { ...step, loop: { carry: {}, maxIterations: 1 } },
   ].map((one) => ({ steps: [one] })),
   ...DURATIONS.map((timeout) => ({ timeout })),
+  { rollout: {} },
+  { placement: 'Together', resources: { limits: { 'nvidia.com/gpu': 1 } } },
   ...[
     {},
     { ingress, gateway },

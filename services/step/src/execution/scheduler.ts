@@ -79,8 +79,7 @@ export class Scheduler implements ExecutionOwner<ScheduledRequest, Execution> {
 
   get load() {
     const { queue, instances } = this.#dependencies
-    const { requests } = this
-    return { inFlight: this.#inFlight, queued: queue.length, freeSlots: instances.idle, requests }
+    return { inFlight: this.#inFlight, queued: queue.length, freeSlots: instances.idle }
   }
 
   /** Executes a request that was checked; as an Executor. */
