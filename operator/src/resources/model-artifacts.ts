@@ -156,3 +156,30 @@ function buildFetch(
     resources: resourcesOfFetch(spec, settings),
   }
 }
+
+/**
+ * Lets Models of one pod share the volume of a claim: a pod with two volumes of one claim never starts, as the kubelet waits for the second
+ * one for ever.
+ */
+export function shareClaims(all: readonly ArtifactParts[]): readonly ArtifactParts[] {
+  const names = new Map<string, string>()
+  const known = new Map<string, string>()
+  for (const { name, persistentVolumeClaim } of all.flatMap(({ volumes }) => volumes)) {
+    if (persistentVolumeClaim === undefined) continue
+    const first = known.get(persistentVolumeClaim.claimName) ?? name
+    known.set(persistentVolumeClaim.claimName, first)
+    names.set(name, first)
+  }
+  const rename = (mount: VolumeMount): VolumeMount => ({
+    ...mount,
+    name: names.get(mount.name) ?? mount.name,
+  })
+  return all.map(({ initContainers, volumes, mount }) => ({
+    initContainers: initContainers.map((container) => ({
+      ...container,
+      ...(container.volumeMounts && { volumeMounts: container.volumeMounts.map(rename) }),
+    })),
+    volumes: volumes.filter(({ name }) => (names.get(name) ?? name) === name),
+    mount: rename(mount),
+  }))
+}

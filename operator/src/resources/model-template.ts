@@ -1,6 +1,6 @@
 import type { PodSpec, PodTemplateSpec } from '@tutti/kube'
 import { acceptedGate } from '../pods/pod-state.ts'
-import { buildArtifactParts } from './model-artifacts.ts'
+import { buildArtifactParts, shareClaims } from './model-artifacts.ts'
 import { buildMainContainer, buildMainVolumes, podTimesOf } from './model-container.ts'
 import { devicesOf } from './model-devices.ts'
 import { mountCache } from './node-cache.ts'
@@ -31,7 +31,7 @@ export function buildPodTemplate(group: PodGroup): PodTemplateSpec {
 
 function buildPodSpec(group: PodGroup): PodSpec {
   const { models, settings, childName: serviceAccountName, selector } = group
-  const artifacts = models.map((one) => buildArtifactParts(group, one))
+  const artifacts = shareClaims(models.map((one) => buildArtifactParts(group, one)))
   const initContainers = artifacts.flatMap((one) => one.initContainers)
   const base = ourPodSpec({
     serviceAccountName,

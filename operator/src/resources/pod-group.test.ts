@@ -89,6 +89,29 @@ function checkVolumes(t: Test, { initContainers = [], containers, volumes = [] }
   t.ok(mounted.every((name) => names.includes(name)))
 }
 
+await t.test('Models that are on one claim share its volume', async (t) => {
+  const storage = { digest: `sha256:${'a'.repeat(64)}` }
+  const runsWith = 'detect'
+  const { spec, main } = pods(
+    facts('detect', { storageUri: 'pvc://models/detect', storage }),
+    facts('crop', { storageUri: 'pvc://models/crop', storage, runsWith }),
+    facts('read', { storageUri: 'pvc://others/read', storage, runsWith }),
+  )
+  const claims = spec.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim ?? [])
+  t.same(
+    claims?.map(({ claimName }) => claimName),
+    ['models', 'others'],
+    'a pod with two volumes of one claim never starts',
+  )
+  t.match(main.volumeMounts, [
+    { name: 'model', mountPath: '/models/detect', subPath: 'detect' },
+    { name: 'model', mountPath: '/models/crop', subPath: 'crop' },
+    { name: 'model-read', mountPath: '/models/read', subPath: 'read' },
+  ])
+  t.match(spec.initContainers?.[1]?.volumeMounts, [{ name: 'model', subPath: 'crop' }])
+  checkVolumes(t, spec)
+})
+
 await t.test(
   'resources add up, devices are those of the host, the image can run all',
   async (t) => {
