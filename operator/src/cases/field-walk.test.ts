@@ -1,6 +1,12 @@
 // needs: apiserver
 import { readFile } from 'node:fs/promises'
-import { applyModelOverrides, ModelOverrides, ModelSpec, toBeyondConfig } from '@tutti/api'
+import {
+  applyModelOverrides,
+  ModelOverrides,
+  ModelSpec,
+  POD_FIELDS,
+  toBeyondConfig,
+} from '@tutti/api'
 import { type PlainAnswer, type PlainObject, withoutKube } from '@tutti/kube/testing'
 import { parseModelConfig } from '@tutti/model-config'
 import t, { type Test } from 'tap'
@@ -18,7 +24,6 @@ import {
   type Walker,
   writeWalker,
 } from '../testing/field-world.ts'
-import { POD_FIELDS } from '../testing/model-changes.ts'
 import { CONFIG_TEXT } from '../testing/model-cluster.ts'
 import { modelDeployment, modelPod, servedModel } from '../testing/model-world.ts'
 import { installGatewayApi } from '../testing/prepare-server.ts'

@@ -143,6 +143,15 @@ function keysOfModels({ metadata, models }: Stored<DeploymentRecord>): readonly 
   return models.map((name) => `${metadata.namespace}/${name}`)
 }
 
+/**
+ * Lists the caches of the kinds around the pods of steps. Objects of these kinds that an owner of such pods has and does not want are
+ * deleted.
+ */
+export function stepChildrenOf(caches: Caches) {
+  const { serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers } = caches
+  return [serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers]
+}
+
 /** Returns the keys of objects, `namespace/name`, as caches and queues use them. */
 export function keysOf(objects: readonly KubeObject[]): readonly string[] {
   return objects.map(({ metadata }) => toKeyString(metadata))

@@ -1,3 +1,4 @@
+import { POD_FIELDS } from '@tutti/api'
 import { change, changes, type FieldChange } from './field-changes.ts'
 import { SCALING_CHANGES } from './scaling-changes.ts'
 
@@ -180,16 +181,6 @@ export const MODEL_CHANGES: readonly FieldChange[] = [
   ]),
   ...SCALING_CHANGES,
 ]
-
-/** The fields that count for the pods of a host, be it a Model or an Ensemble. */
-export const POD_FIELDS = [
-  'resources',
-  'accelerator',
-  'scaling',
-  'rollout',
-  'disruptionBudget',
-  'podTemplate',
-] as const
 
 /** The changes of these fields that are seen in the objects which the operator makes. */
 export const POD_CHANGES: readonly FieldChange[] = [

@@ -19,7 +19,13 @@ export {
   toConfigOverrides,
   toModelOverrides,
 } from './model/model-overrides.ts'
-export { Accelerator, DEFAULT_DEVICE, ModelResources, PodTemplate } from './model/model-pods.ts'
+export {
+  Accelerator,
+  DEFAULT_DEVICE,
+  ModelResources,
+  POD_FIELDS,
+  PodTemplate,
+} from './model/model-pods.ts'
 export { DEFAULT_REPLICAS } from './model/model-scaling.ts'
 export { ModelSpec } from './model/model-spec.ts'
 export { findModelWarnings } from './model/model-warnings.ts'

@@ -8,7 +8,7 @@ import { Applier } from '../../runtime/apply.ts'
 import { Controller } from '../../runtime/controller.ts'
 import { childSource, ownSource, referenceSource, type Source } from '../../runtime/sources.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
-import { type Caches, INDEX, keysOf, namespaceOfKey } from '../caches.ts'
+import { type Caches, INDEX, keysOf, namespaceOfKey, stepChildrenOf } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import type { SleepingEnsembles } from '../model/create-model-controllers.ts'
 import type { PodGroups } from '../model/pod-groups.ts'
@@ -65,7 +65,7 @@ export function createEnsemblePods(o: EnsemblePodsControllersOptions): EnsembleP
     log: log.child({ controller: `${name}-scaling` }),
     ...(o.scalingMs !== undefined && { everyMs: o.scalingMs }),
   })
-  const children = childrenOf(caches)
+  const children = stepChildrenOf(caches)
   const applier = new Applier({ client, metrics, caches: children })
   const pods = new EnsemblePods({ ...o, applier, scaler, guard })
   caches.ensembles.subscribe((event) => {
@@ -96,11 +96,6 @@ function namespacesWithSleepers(ensemble: Stored<EnsembleObject>): readonly stri
   return maySleepNow ? [ensemble.metadata.namespace ?? ''] : []
 }
 
-function childrenOf(caches: Caches) {
-  const { serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers } = caches
-  return [serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers]
-}
-
 /** Builds the record of the pods of an Ensemble that the operator scales; an empty list if there are none. */
 function toScaled(
   ensemble: Stored<EnsembleObject>,
@@ -120,7 +115,7 @@ function toScaled(
   return [{ key: `${namespace}/${name}`, namespace, uid, modelNames, scaling, replicas, pods }]
 }
 
-function toSources(caches: Caches, children: ReturnType<typeof childrenOf>): readonly Source[] {
+function toSources(caches: Caches, children: ReturnType<typeof stepChildrenOf>): readonly Source[] {
   const { ensembles, models, deployments } = caches
   const ofModel = (key: string): readonly string[] => {
     const model = models.get(key)

@@ -3,7 +3,6 @@ import type { Stored } from '@tutti/kube'
 import { ENSEMBLE, type EnsembleObject } from '../../api/kinds.ts'
 import type { PodState } from '../../pods/pod-state.ts'
 import { buildGroupChildren } from '../../resources/build-model-children.ts'
-import { planReplicas } from '../../resources/model-scaling.ts'
 import { buildPodTemplate } from '../../resources/model-template.ts'
 import type { PodGroup } from '../../resources/pod-group.ts'
 import { TEMPLATE_ANNOTATION } from '../../resources/step-template.ts'
@@ -16,16 +15,14 @@ import type { Refusal } from '../model/check-model.ts'
 import { findClaimRefusal } from '../model/claim-refusal.ts'
 import { replacesFirst } from '../model/full-nodes.ts'
 import type { PlannedGroup, PodGroups } from '../model/pod-groups.ts'
+import { type OwnScaler, planOwnReplicas } from '../plan-own-replicas.ts'
 import type { ReplicasGuard } from '../replicas-guard.ts'
 
 export interface EnsemblePodsOptions extends Pick<ControllerParts, 'caches' | 'client'> {
   readonly groups: PodGroups
   readonly applier: Applier
   /** Scaler that gives the replicas for the provider Native. */
-  readonly scaler: {
-    wanted(key: string, uid: string): number | undefined
-    forget(key: string): void
-  }
+  readonly scaler: OwnScaler
   readonly guard: ReplicasGuard
   readonly onProblem: (modelKey: string) => void
 }
@@ -86,18 +83,21 @@ export class EnsemblePods {
     plan: PlannedGroup | undefined,
     { key, signal }: { readonly key: string; readonly signal: AbortSignal },
   ): Promise<SyncResult | undefined> {
-    const { groups, applier, caches } = this.#options
+    const { groups, applier, caches, scaler, guard } = this.#options
     const owner = { resource: ENSEMBLE, object: ensemble }
     if (plan !== undefined) {
       const { group, scaling } = plan
-      const replicas = await this.#planReplicas(ensemble, plan, { key, signal })
+      const [deployment] = caches.deployments.byOwner(ensemble.metadata)
+      const { uid } = ensemble.metadata
+      const own = { key, uid, scaling, deployment, scaler, guard, signal }
+      const { replicas } = await planOwnReplicas(own)
       const podTemplate = buildPodTemplate(group)
       const children = buildGroupChildren(group, {
         scaling,
         replicas,
         replacesFirst: replacesFirst({
           rollout: group.spec.rollout,
-          deployment: caches.deployments.byOwner(ensemble.metadata)[0],
+          deployment,
           template: podTemplate.metadata?.annotations?.[TEMPLATE_ANNOTATION],
           pods: podsOfEnsemble(caches, ensemble, group),
         }),
@@ -110,23 +110,6 @@ export class EnsemblePods {
     const hasPods = caches.deployments.byOwner(ensemble.metadata).length > 0
     if (!hasPods || !groups.isLeft(ensemble)) return undefined
     return await applier.sync(owner, [], { signal })
-  }
-
-  /** Plans the replicas to write; undefined where they are left to another client. */
-  async #planReplicas(
-    ensemble: Ensemble,
-    { scaling }: PlannedGroup,
-    { key, signal }: { readonly key: string; readonly signal: AbortSignal },
-  ): Promise<number | undefined> {
-    const { caches, scaler, guard } = this.#options
-    if (scaling.provider !== 'Native') scaler.forget(key)
-    const [deployment] = caches.deployments.byOwner(ensemble.metadata)
-    const wanted = scaler.wanted(key, ensemble.metadata.uid)
-    const planned = planReplicas(scaling, { live: deployment?.spec.replicas, wanted })
-    const writer = await guard.find({ key, deployment, planned, signal })
-    if (writer === undefined) return planned
-    scaler.forget(key)
-    return undefined
   }
 }
 

@@ -11,7 +11,7 @@ import type { Controller } from '../../runtime/controller.ts'
 import { StatusWriter } from '../../runtime/status.ts'
 import { ReplicaScaler, type ScaledModel } from '../../scaling/replica-scaler.ts'
 import { RouterDemand } from '../../scaling/router-demand.ts'
-import { type Caches, INDEX } from '../caches.ts'
+import { INDEX, stepChildrenOf } from '../caches.ts'
 import type { ControllerParts } from '../context.ts'
 import { ReplicasGuard } from '../replicas-guard.ts'
 import { readTransport } from '../router/read-router.ts'
@@ -93,7 +93,7 @@ export function createModelControllers(o: ModelControllersOptions): ModelControl
     log: log.child({ controller: 'model-scaling' }),
     ...(o.scalingMs !== undefined && { everyMs: o.scalingMs }),
   })
-  const children = childrenOf(caches)
+  const children = stepChildrenOf(caches)
   const passes = {
     ...o,
     reader,
@@ -137,12 +137,6 @@ function namespaceOf({ metadata: { namespace = '' } }: Stored<ModelObject>): str
 function maySleepBySpec(model: Stored<ModelObject>): boolean {
   const { spec } = readModelSpec(model)
   return spec !== undefined && maySleep(toScaling(spec))
-}
-
-/** Lists the caches of the kinds that the applier makes; what a Model owns of them and does not want is deleted. */
-function childrenOf(caches: Caches) {
-  const { serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers } = caches
-  return [serviceAccounts, networkPolicies, services, budgets, deployments, autoscalers]
 }
 
 /** Builds the record of a Model that the operator scales. */

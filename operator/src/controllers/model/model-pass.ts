@@ -8,7 +8,7 @@ import {
   buildHeadless,
 } from '../../resources/build-model-children.ts'
 import type { ModelFacts } from '../../resources/model-facts.ts'
-import { maySleep, planReplicas } from '../../resources/model-scaling.ts'
+import { maySleep } from '../../resources/model-scaling.ts'
 import type { PodGroup } from '../../resources/pod-group.ts'
 import { stepSelector } from '../../resources/step-labels.ts'
 import {
@@ -26,7 +26,8 @@ import type { ControllerParts } from '../context.ts'
 import { templateOf } from '../deployment-state.ts'
 import { eventsOfChange, revisionAccepted } from '../events.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
-import type { ReplicasGuard, ReplicasWriter } from '../replicas-guard.ts'
+import { type OwnScaler, type PlannedReplicas, planOwnReplicas } from '../plan-own-replicas.ts'
+import type { ReplicasGuard } from '../replicas-guard.ts'
 import { routerKeyOf, troubleOf } from '../router/router-trouble.ts'
 import { servedNameOf } from '../served-names.ts'
 import { type StoredRevisions, storeAccepted } from '../store-accepted.ts'
@@ -58,10 +59,7 @@ export interface ModelPassOptions
   readonly observer: PodObserver
   readonly latePods: LatePods
   /** Scaler that gives the replicas for the provider Native. */
-  readonly scaler: {
-    wanted(key: string, uid: string): number | undefined
-    forget(key: string): void
-  }
+  readonly scaler: OwnScaler
   /** Starts the first pod of a host that sleeps. */
   readonly wake: (host: Host) => void
   readonly guard: ReplicasGuard
@@ -166,11 +164,19 @@ export class ModelPass {
     this.#wakeEdited(desired)
     if (desired.isGuest) return await this.#syncGuest(desired)
     if (desired.held !== undefined) return undefined
-    const { applier, reader, events, groups } = this.#options
-    const { model, signal } = this.#input
+    const { applier, reader, events, groups, scaler, guard } = this.#options
+    const { model, key, signal } = this.#input
     const live = reader.deploymentOf(model)?.spec.replicas
-    const { replicas, replicasWriter } = await this.#planReplicas(desired)
     const { group, scaling, podTemplate } = desired
+    const { replicas, replicasWriter } = await planOwnReplicas({
+      key,
+      scaling,
+      scaler,
+      guard,
+      signal,
+      uid: model.metadata.uid,
+      deployment: reader.deploymentOf(model),
+    })
     const services = factsOf(model, group).map(buildHeadless)
     const children = buildGroupChildren(group, {
       scaling,
@@ -221,21 +227,6 @@ export class ModelPass {
       ? await applier.sync(this.#owner, children, { signal, onRepaired })
       : await applier.apply(this.#owner, children, { signal, onRepaired })
     return { outcomes: [...outcomes, ...groups.problemsOf(host)], replicasWriter: undefined }
-  }
-
-  /** Plans the replicas to write; none where they are left to another client. */
-  async #planReplicas({ scaling }: DesiredModel): Promise<PlannedReplicas> {
-    const { reader, scaler, guard } = this.#options
-    const { model, key, signal } = this.#input
-    if (scaling.provider !== 'Native') scaler.forget(key)
-    const deployment = reader.deploymentOf(model)
-    const live = deployment?.spec.replicas
-    const planned = planReplicas(scaling, { live, wanted: scaler.wanted(key, model.metadata.uid) })
-    const replicasWriter = await guard.find({ key, deployment, planned, signal })
-    if (replicasWriter === undefined) return { replicas: planned }
-    // A decision from before is no measure for the time after.
-    scaler.forget(key)
-    return { replicas: undefined, replicasWriter }
   }
 
   /** Asks the pods. What runs in them is not trusted to answer: no other namespace waits for it. */
@@ -367,11 +358,6 @@ function refusalOf(host: Host): DesiredModel['held'] {
 function toOutcomes(model: Stored<ModelObject>, error: unknown): readonly ChildOutcome[] {
   if (error === undefined) return []
   return [{ resource: CONTROLLER_REVISION, key: keyOf(model), result: 'failed', error }]
-}
-
-interface PlannedReplicas {
-  readonly replicas: number | undefined
-  readonly replicasWriter?: ReplicasWriter | undefined
 }
 
 type Synced = SyncResult & Pick<PlannedReplicas, 'replicasWriter'>

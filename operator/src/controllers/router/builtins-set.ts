@@ -6,7 +6,6 @@ import {
   buildBuiltinsChildren,
   scalingOfBuiltins,
 } from '../../resources/build-builtins-children.ts'
-import { planReplicas } from '../../resources/model-scaling.ts'
 import { BUILTINS_NAME } from '../../resources/step-labels.ts'
 import type { StepPodSettings } from '../../resources/step-settings.ts'
 import type { ChildOutcome } from '../../runtime/apply.ts'
@@ -16,6 +15,7 @@ import { type Caches, INDEX } from '../caches.ts'
 import { findChildProblem } from '../child-problem.ts'
 import type { ControllerParts } from '../context.ts'
 import type { DeploymentRecord } from '../kept-objects.ts'
+import { type OwnScaler, planOwnReplicas } from '../plan-own-replicas.ts'
 import { type ReplicasGuard, toWriterText } from '../replicas-guard.ts'
 import { areBuiltinsServed, needsBuiltins } from './builtins-need.ts'
 import { findPodTrouble } from './router-pods.ts'
@@ -25,10 +25,7 @@ import { type RouterTrouble, routerKeyOf } from './router-trouble.ts'
 export interface BuiltinsSetOptions extends Pick<ControllerParts, 'caches' | 'clock' | 'views'> {
   readonly settings: StepPodSettings
   /** Scaler that gives the replicas for the provider Native. */
-  readonly scaler: {
-    wanted(key: string, uid: string): number | undefined
-    forget(key: string): void
-  }
+  readonly scaler: OwnScaler
   readonly guard: ReplicasGuard
 }
 
@@ -121,13 +118,10 @@ export class BuiltinsSet {
     const { namespace = '', uid } = router.metadata
     const key = routerKeyOf(namespace)
     const deployment = deploymentIn(caches, namespace)
-    const live = deployment?.spec.replicas
     const scaling = scalingOfBuiltins(spec)
-    const planned = planReplicas(scaling, { live, wanted: scaler.wanted(key, uid) })
-    const writer = await guard.find({ key, deployment, planned, signal })
-    if (writer === undefined || deployment === undefined) return { replicas: planned }
-    // A decision from before is no measure for the time after.
-    scaler.forget(key)
+    const own = { key, uid, scaling, deployment, scaler, guard, signal }
+    const { replicas, replicasWriter: writer } = await planOwnReplicas(own)
+    if (writer === undefined || deployment === undefined) return { replicas }
     const text = toWriterText(writer, deployment)
     const message = `${text}; want it deleted, and builtins.scaling of the Router changed if they are not enough`
     return { replicas: undefined, writer: { reason: 'ReplicasNotOwned', message } }

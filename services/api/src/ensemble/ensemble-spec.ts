@@ -5,6 +5,7 @@ import {
   DisruptionBudget,
   ModelResources,
   ModelRollout,
+  POD_FIELDS,
   PodTemplate,
   withoutDevices,
 } from '../model/model-pods.ts'
@@ -130,16 +131,7 @@ export const EnsembleStepSpec = cel(
 )
 export type EnsembleStepSpec = z.infer<typeof EnsembleStepSpec>
 
-/** Fields about the pods of an Ensemble, which has some with `placement: Together` alone. */
-const OF_PODS = [
-  'resources',
-  'accelerator',
-  'scaling',
-  'rollout',
-  'disruptionBudget',
-  'podTemplate',
-] as const
-const celNamed = OF_PODS.map((field) => `has(self.${field}) ? '${field}'`).join(' : ')
+const celNamed = POD_FIELDS.map((field) => `has(self.${field}) ? '${field}'`).join(' : ')
 
 const EnsembleSpecFields = z
   .strictObject({
@@ -186,8 +178,8 @@ const EnsembleSpecFields = z
 
 /** The fields that users write about an ensemble; the schema of the CRD is made from them. */
 export const EnsembleSpec = cel(withoutDevices(EnsembleSpecFields), {
-  rule: `has(self.placement) || !(${OF_PODS.map((field) => `has(self.${field})`).join(' || ')})`,
-  message: `got one of ${listWords(OF_PODS, 'and')}, want placement: Together beside it: the Ensemble has no pods of its own else`,
+  rule: `has(self.placement) || !(${POD_FIELDS.map((field) => `has(self.${field})`).join(' || ')})`,
+  message: `got one of ${listWords(POD_FIELDS, 'and')}, want placement: Together beside it: the Ensemble has no pods of its own else`,
   messageExpression: `'got ' + (${celNamed} : '') + ', want placement: Together beside it: the Ensemble has no pods of its own else'`,
   field: 'placement',
 })

@@ -177,6 +177,16 @@ export const PodTemplate = z
   .describe('Additions to the pods that the operator creates.')
 export type PodTemplate = z.infer<typeof PodTemplate>
 
+/** The fields that count for the pods of a host, be it a Model, or an Ensemble with `placement: Together`. */
+export const POD_FIELDS = [
+  'resources',
+  'accelerator',
+  'scaling',
+  'rollout',
+  'disruptionBudget',
+  'podTemplate',
+] as const
+
 type WithDevices = z.ZodType<
   Readonly<{ resources?: ModelResources | undefined; accelerator?: Accelerator | undefined }>
 >

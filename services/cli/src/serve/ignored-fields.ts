@@ -3,16 +3,12 @@ import {
   type EnsembleManifest,
   type Manifest,
   type ModelManifest,
+  POD_FIELDS,
 } from '@tutti/api'
 
 /** Fields of a Model that are about pods, and have no effect in one process. docs/serving-manifests.md lists them. */
 export const IGNORED_MODEL_FIELDS = [
-  'resources',
-  'accelerator',
-  'scaling',
-  'rollout',
-  'disruptionBudget',
-  'podTemplate',
+  ...POD_FIELDS,
   'timeouts',
   'placement',
   'runsWith',
@@ -21,17 +17,7 @@ export const IGNORED_MODEL_FIELDS = [
 ] as const satisfies readonly (keyof ModelManifest['spec'])[]
 
 /** Fields of an Ensemble that have no effect in one process. */
-export const IGNORED_ENSEMBLE_FIELDS = [
-  'expose',
-  'placement',
-  'resources',
-  'accelerator',
-  'scaling',
-  'rollout',
-  'disruptionBudget',
-  'podTemplate',
-  'paused',
-] as const
+export const IGNORED_ENSEMBLE_FIELDS = ['expose', 'placement', ...POD_FIELDS, 'paused'] as const
 
 type Step = EnsembleManifest['spec']['steps'][number]
 

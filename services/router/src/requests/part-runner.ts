@@ -210,7 +210,7 @@ function toTarget(plan: EnsemblePlan, models: ReadonlyMap<string, CatalogModel>)
     pinnedKey: revisionKey(pinned),
     outputs: config.output.map((output) => output.name),
     plan,
-    // A part, which nobody calls from here as one.
+    // This marks a part. It is not sent on as one, so there is no text.
     part: { text: '', models: [], keys: [] },
   }
 }
