@@ -1,5 +1,6 @@
 import t from 'tap'
 import { adder, makeAdders, SPACE } from './adders.ts'
+import { openCacheFolder, showCache } from './cache-shows.ts'
 import { createClaim } from './claim.ts'
 import { showDevices } from './device-shows.ts'
 import { createEdge } from './edge.ts'
@@ -23,7 +24,7 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await edge.createSecret(SPACE)
-  await install(['--set=router.console=Show'])
+  await install(['--set=router.console=Show', ...(await openCacheFolder(t))])
   await apply(adder('first', 'plus-one'), adder('second', 'plus-three'))
   await applyExposed()
   const ready = ['--for=condition=Ready', '--timeout=300s', '--all', `--namespace=${SPACE}`]
@@ -43,6 +44,7 @@ await t.test('Models and Ensembles of one release', { skip: withoutTuttiImages()
   await t.test('the first calls to hosts of Ensembles that are Ready', showFirstHosts)
   await sideBySide(t, {
     'files of Models': (t) => showStorage(t, folder),
+    'a cache of downloads': (t) => showCache(t, folder),
     'devices of Models': showDevices,
     'what is broken, and why': (t) => showStatus(t, folder),
   })

@@ -110,10 +110,18 @@ export async function getObject(...args: readonly string[]): Promise<PlainObject
   return toObject(await kubectl('get', '--output=json', ...args))
 }
 
-/** Makes a namespace that is gone when the test ends, with all that is in it. */
-export async function createNamespace(t: Test, name: string): Promise<void> {
+/**
+ * Makes a namespace that is gone when the test ends, with all that is in it.
+ *
+ * @param level - the Pod Security Standard that it enforces.
+ */
+export async function createNamespace(
+  t: Test,
+  name: string,
+  level: 'restricted' | 'privileged' = 'restricted',
+): Promise<void> {
   t.teardown(() => deleteNamespace(name))
-  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+  const labels = { 'pod-security.kubernetes.io/enforce': level }
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
 }
 

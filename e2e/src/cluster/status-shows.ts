@@ -1,12 +1,11 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import type { Test } from 'tap'
-import { type Ended, ROOT, runProgram } from '../serving.ts'
-import { tempFolder } from '../temp-repository.ts'
 import { adderFrom, chain, SPACE } from './adders.ts'
-import { apply, kubectl, pathOf } from './kubectl.ts'
+import { apply, kubectl } from './kubectl.ts'
+import { openPlugin } from './kubectl-plugin.ts'
 
 const FILES = 'pvc://models/plus-one'
 /** Too little for a process of Node to start. */
@@ -81,15 +80,6 @@ const BROKEN: Readonly<Record<string, { readonly spec?: PlainObject; readonly ca
 
 function inPod(spec: PlainObject): PlainObject {
   return { storageUri: FILES, podTemplate: { spec } }
-}
-
-/** `kubectl tutti`, by the plugin that kubectl finds on PATH. */
-async function openPlugin(t: Test): Promise<(...args: readonly string[]) => Promise<Ended>> {
-  const folder = await tempFolder(t)
-  const program = `exec '${process.execPath}' '${ROOT}services/kubectl/dist/main.js' "$@"\n`
-  await writeFile(join(folder, 'kubectl-tutti'), `#!/bin/sh\n${program}`, { mode: 0o755 })
-  const env = { ...process.env, PATH: `${folder}${delimiter}${process.env['PATH']}` }
-  return (...args) => runProgram(pathOf('kubectl'), ['tutti', ...args], { env })
 }
 
 /** On the loopback of its pod alone. */

@@ -1,12 +1,14 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
 import { InferenceClient } from '@tutti/protocol/client'
 import t, { type Test } from 'tap'
 import { fp32, toFloats } from '../tensors.ts'
 import { createClaim, publicFolder } from './claim.ts'
 import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
+import { openPlugin } from './kubectl-plugin.ts'
 import { install, removeAfter } from './release.ts'
 import { isEnding, openWorkloads } from './workloads.ts'
 
@@ -21,12 +23,17 @@ const MODELS = {
   four: { adds: 100, loadS: 4 },
 } as const
 const NAMES = Object.keys(MODELS)
+/** A Model beside them, whose load is so long that one looks how far it is. */
+const LONG = { adds: 1000, loadS: 45 } as const
 const SUM = 111
 /** Cycles of sleep and wake, half a minute each; TUTTI_ZERO_CYCLES=50 asks for more than a run of all tests has time for. */
 const CYCLES = Number(process.env['TUTTI_ZERO_CYCLES'] ?? 1)
 /** When requests are sent, from the end of the first pod on until the next ones serve. */
 const MOMENTS_MS = Array.from({ length: 40 }, (_, i) => i * 200)
-const PODS = 'tutti.dev/model'
+const PODS = 'tutti.dev/model,tutti.dev/model!=long'
+const LOADS = /^its load: version 1, initialize of long_0$/
+/** Deadline of a request that gives up before that load ends. */
+const SHORT_MS = 5000
 const TENSOR = { datatype: 'FP32', shape: [1] }
 
 const CONFIG = `backend: "python"
@@ -53,7 +60,7 @@ class TritonPythonModel:
 
 async function writeModels(t: Test): Promise<string> {
   const folder = await publicFolder(t)
-  for (const [name, model] of Object.entries(MODELS)) {
+  for (const [name, model] of Object.entries({ ...MODELS, long: LONG })) {
     await mkdir(join(folder, name, '1'), { recursive: true })
     await writeFile(join(folder, name, 'config.pbtxt'), CONFIG)
     await writeFile(join(folder, name, '1', 'model.py'), codeOf(model))
@@ -95,15 +102,17 @@ const GRAPH: PlainObject = {
 type Ask = (
   modelName: string,
   value: number,
+  timeoutMs?: number,
 ) => Promise<{ readonly sum: number; readonly ms: number }>
 
 async function openRouter(t: Test): Promise<Ask> {
   const [router] = await openWorkloads(SPACE).pods('app.kubernetes.io/component=router')
   const client = new InferenceClient({ address: `${router?.['status'].podIP}:8001` })
   t.teardown(() => client.close())
-  return async (modelName, value) => {
+  return async (modelName, value, timeoutMs) => {
     const before = performance.now()
-    const { outputs } = await client.infer({ modelName, inputs: [fp32('x', [value])] })
+    const request = { modelName, inputs: [fp32('x', [value])] }
+    const { outputs } = await client.infer(request, timeoutMs === undefined ? {} : { timeoutMs })
     const [sum = Number.NaN] = outputs.flatMap((output) => [...toFloats(output)])
     return { sum, ms: performance.now() - before }
   }
@@ -127,10 +136,11 @@ await t.test('Models that sleep', { skip: withoutTuttiImages() }, async (t) => {
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await install()
-  await apply(...NAMES.map(sleeper), GRAPH)
+  await apply(...[...NAMES, 'long'].map(sleeper), GRAPH)
   const ready = ['--for=condition=Ready', '--timeout=300s', '--all', IN_SPACE]
   await kubectl('wait', 'models,ensembles', ...ready)
   await untilAllAsleep()
+  await openWorkloads(SPACE).settled('tutti.dev/model=long', 0)
   const ask = await openRouter(t)
 
   await t.test('at rest there is no pod, and all are ready', async (t) => {
@@ -157,6 +167,28 @@ await t.test('Models that sleep', { skip: withoutTuttiImages() }, async (t) => {
     const ratio = (whole.ms / slowest.ms).toFixed(2)
     const [one, three] = [slowest.ms, whole.ms].map((ms) => (ms / 1000).toFixed(1))
     t.comment(`start and load of the slowest alone ${one} s, of all three ${three} s: ${ratio}`)
+  })
+
+  await t.test('a long start shows how far it is', async (t) => {
+    const kubectlTutti = await openPlugin(t)
+    const patient = ask('long', 1)
+    const start = await until('the status says what the start waits for', async () => {
+      const { status } = await getObject('model', 'long', IN_SPACE)
+      return LOADS.test(status.start?.message) && status.start
+    })
+    t.match(start, { waitsFor: 'Load', pod: /^long-step-/ })
+    const shown = await kubectlTutti('status', 'long', '-n', SPACE)
+    t.match(
+      shown.out,
+      /: Starting: it waits for its load: version 1, initialize of long_0 \(\d+ s\)/,
+    )
+    const error = await ask('long', 1, SHORT_MS).then(String, String)
+    t.match(
+      error,
+      /model 'long' is starting: waited \d\.\d s for its first replica: pod "long-step-.*" waits for its load: version 1, initialize of long_0 \(\d+ s\)/,
+    )
+    t.comment(error)
+    t.equal((await patient).sum, 1001)
   })
 
   await t.test(`${CYCLES} cycles, with requests at every moment`, async (t) => {

@@ -9,7 +9,7 @@ const CGROUPS = '/sys/fs/cgroup'
 
 /** Ends all processes of a pod's container by SIGKILL, its process 1 too, and waits until it has started again and is ready. */
 export async function killAndRestart(pod: PlainObject, container = 'main'): Promise<void> {
-  await killContainer(pod, container)
+  for (const pid of await pidsOf(pod, container)) kill(pid)
   const { namespace, name } = pod['metadata']
   await clusterClient().until(`/api/v1/namespaces/${namespace}/pods/${name}`, (now) => {
     const [before, after] = [statusOf(pod, container), statusOf(now, container)]
@@ -22,16 +22,16 @@ function statusOf(pod: PlainObject | undefined, container: string): PlainObject 
   return statuses.find(({ name }) => name === container)
 }
 
-/** The containers of the own node are this machine's processes. */
-async function killContainer(pod: PlainObject, container: string): Promise<void> {
+/** Processes of a pod's container by their numbers on this machine, where those of the own node run. */
+export async function pidsOf(pod: PlainObject, container: string): Promise<readonly number[]> {
   const { containerID = '' } = statusOf(pod, container) ?? {}
   const [, id] = /^containerd:\/\/([0-9a-f]+)$/.exec(containerID) ?? []
   if (id === undefined) {
     throw new Error(`pod ${pod['metadata'].name} has no running container ${container}`)
   }
-  const pids = new Set((await Promise.all((await groupsOf(id)).map(pidsOf))).flat())
+  const pids = new Set((await Promise.all((await groupsOf(id)).map(pidsInGroup))).flat())
   if (pids.size === 0) throw new Error(`container ${id} has no process`)
-  for (const pid of pids) kill(pid)
+  return [...pids]
 }
 
 /** With cgroups of version 1 one for each set of controllers. */
@@ -41,7 +41,7 @@ async function groupsOf(id: string): Promise<readonly string[]> {
   return stdout.split('\n').filter((path) => path !== '')
 }
 
-async function pidsOf(group: string): Promise<readonly number[]> {
+async function pidsInGroup(group: string): Promise<readonly number[]> {
   const text = await readFile(join(group, 'cgroup.procs'), 'utf8')
   return text.split('\n').filter(Boolean).map(Number)
 }
