@@ -13,12 +13,13 @@ const LONGEST_FILE_S = 1800
  * Runs the tests of a cluster that is up.
  *
  * @param {ReturnType<typeof import('./cluster.mjs').openCluster>} cluster
- * @param {readonly string[]} filters - parts of paths; all files if there is none.
+ * @param {readonly string[]} filters - parts of paths; if there is none, all files but the nightly ones.
  * @param {{ signal?: AbortSignal }} [o] - `signal` ends them.
  * @returns {Promise<number>} the exit code.
  */
 export async function runClusterTests(cluster, filters, { signal } = {}) {
-  const files = findTestFiles(root, CLUSTER_TESTS, filters)
+  const all = findTestFiles(root, CLUSTER_TESTS, filters)
+  const files = filters.length > 0 ? all : all.filter((file) => !file.includes('.nightly.'))
   const env = {
     ...toolEnvironment(root),
     ...(await cluster.testEnvironment()),

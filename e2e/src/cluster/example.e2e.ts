@@ -6,7 +6,6 @@ import { FACE_MODELS, OCR } from '../seed-systems.ts'
 import { ROOT, runTutti, serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
 import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
-import { showPlacements } from './placement-shows.ts'
 import { install, removeAfter } from './release.ts'
 import { openWorkloads } from './workloads.ts'
 
@@ -65,23 +64,19 @@ await t.test('Models from an image', { skip: withoutTuttiImages() }, async (t) =
   removeAfter(t)
   await createNamespace(t, SPACE)
   await install()
-  const repository = await copyModels(t, FACE_MODELS, { from: OCR })
-  const serving = await serve(t, { repositories: [repository] })
 
   await t.test('the example is one command, and answers as one process does', async (t) => {
     await kubectl('apply', `--filename=${ROOT}examples/face/manifest.yaml`, IN_SPACE)
     await kubectl(...READY, 'models,ensembles', '--all')
-    const wanted = await answerOf(t, `127.0.0.1:${serving.grpcPort}`)
+    const repository = await copyModels(t, FACE_MODELS, { from: OCR })
+    const { grpcPort } = await serve(t, { repositories: [repository] })
+    const wanted = await answerOf(t, `127.0.0.1:${grpcPort}`)
     const pods = await openWorkloads(SPACE).pods('app.kubernetes.io/component=router')
     t.equal(pods.length, 1)
     const found = await answerOf(t, `${pods[0]?.['status'].podIP}:8001`)
     t.equal(found.byteLength, 96 * 64 * 3)
     t.ok(found.equals(wanted))
     t.notOk(found.equals(Buffer.from(QUESTION.inputs[0]?.data ?? [])))
-  })
-
-  await t.test('its Models in one process, in pods of their own, and together', (t) => {
-    return showPlacements(t, { serving, apart: SPACE })
   })
 
   await t.test('a Python model that asks others, and one that streams', async (t) => {

@@ -1,20 +1,14 @@
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { until } from '@tutti/chassis/testing'
 import type { PlainObject } from '@tutti/kube/testing'
-import { InferenceClient } from '@tutti/protocol/client'
-import t, { type Test } from 'tap'
-import { fp32, toFloats } from '../tensors.ts'
-import { createClaim, publicFolder } from './claim.ts'
+import t from 'tap'
+import { createClaim } from './claim.ts'
 import { apply, createNamespace, getObject, kubectl, withoutTuttiImages } from './kubectl.ts'
-import { openPlugin } from './kubectl-plugin.ts'
 import { install, removeAfter } from './release.ts'
+import { openRouter, SPACE, sleeper, TENSOR, writeModels } from './sleepers.ts'
 import { isEnding, openWorkloads } from './workloads.ts'
 
 t.setTimeout(7_200_000)
 
-const SPACE = 'zero'
 const IN_SPACE = `--namespace=${SPACE}`
 /** The Models: the number that each adds, and the seconds for which it loads. */
 const MODELS = {
@@ -23,63 +17,12 @@ const MODELS = {
   four: { adds: 100, loadS: 4 },
 } as const
 const NAMES = Object.keys(MODELS)
-/** A Model beside them, whose load is so long that one looks how far it is. */
-const LONG = { adds: 1000, loadS: 45 } as const
 const SUM = 111
 /** Cycles of sleep and wake, half a minute each; TUTTI_ZERO_CYCLES=50 asks for more than a run of all tests has time for. */
 const CYCLES = Number(process.env['TUTTI_ZERO_CYCLES'] ?? 1)
 /** When requests are sent, from the end of the first pod on until the next ones serve. */
 const MOMENTS_MS = Array.from({ length: 40 }, (_, i) => i * 200)
-const PODS = 'tutti.dev/model,tutti.dev/model!=long'
-const LOADS = /^its load: version 1, initialize of long_0$/
-/** Deadline of a request that gives up before that load ends. */
-const SHORT_MS = 5000
-const TENSOR = { datatype: 'FP32', shape: [1] }
-
-const CONFIG = `backend: "python"
-max_batch_size: 0
-input { name: "x" data_type: TYPE_FP32 dims: 1 }
-output { name: "y" data_type: TYPE_FP32 dims: 1 }
-`
-
-const codeOf = ({ adds, loadS }: { readonly adds: number; readonly loadS: number }): string => `
-import time
-import triton_python_backend_utils as pb_utils
-
-class TritonPythonModel:
-    def initialize(self, args):
-        time.sleep(${loadS})
-
-    def execute(self, requests):
-        answers = []
-        for request in requests:
-            x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
-            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x + ${adds})]))
-        return answers
-`
-
-async function writeModels(t: Test): Promise<string> {
-  const folder = await publicFolder(t)
-  for (const [name, model] of Object.entries({ ...MODELS, long: LONG })) {
-    await mkdir(join(folder, name, '1'), { recursive: true })
-    await writeFile(join(folder, name, 'config.pbtxt'), CONFIG)
-    await writeFile(join(folder, name, '1', 'model.py'), codeOf(model))
-  }
-  return folder
-}
-
-const sleeper = (name: string): PlainObject => ({
-  apiVersion: 'tutti.dev/v1alpha1',
-  kind: 'Model',
-  metadata: { namespace: SPACE, name },
-  spec: {
-    modelFormat: { name: 'python' },
-    storageUri: `pvc://models/${name}`,
-    scaling: { minReplicas: 0, idleAfter: '1s' },
-    // Three of them start at once on the two cores of a small node.
-    resources: { requests: { cpu: '100m', memory: '128Mi' } },
-  },
-})
+const PODS = 'tutti.dev/model'
 
 const GRAPH: PlainObject = {
   apiVersion: 'tutti.dev/v1alpha1',
@@ -98,26 +41,6 @@ const GRAPH: PlainObject = {
   },
 }
 
-/** Asks for the sum with a value. @returns the answer, and how long it took. */
-type Ask = (
-  modelName: string,
-  value: number,
-  timeoutMs?: number,
-) => Promise<{ readonly sum: number; readonly ms: number }>
-
-async function openRouter(t: Test): Promise<Ask> {
-  const [router] = await openWorkloads(SPACE).pods('app.kubernetes.io/component=router')
-  const client = new InferenceClient({ address: `${router?.['status'].podIP}:8001` })
-  t.teardown(() => client.close())
-  return async (modelName, value, timeoutMs) => {
-    const before = performance.now()
-    const request = { modelName, inputs: [fp32('x', [value])] }
-    const { outputs } = await client.infer(request, timeoutMs === undefined ? {} : { timeoutMs })
-    const [sum = Number.NaN] = outputs.flatMap((output) => [...toFloats(output)])
-    return { sum, ms: performance.now() - before }
-  }
-}
-
 const untilAllAsleep = (): Promise<void> =>
   openWorkloads(SPACE).until('no pod is left, as no request comes', PODS, (pods) => {
     return pods.length === 0
@@ -131,16 +54,15 @@ function timesOf({ metadata, status }: PlainObject): readonly [number, number] {
 }
 
 await t.test('Models that sleep', { skip: withoutTuttiImages() }, async (t) => {
-  const folder = await writeModels(t)
+  const folder = await writeModels(t, MODELS)
   removeAfter(t)
   await createNamespace(t, SPACE)
   await createClaim(t, SPACE, folder)
   await install()
-  await apply(...[...NAMES, 'long'].map(sleeper), GRAPH)
+  await apply(...NAMES.map(sleeper), GRAPH)
   const ready = ['--for=condition=Ready', '--timeout=300s', '--all', IN_SPACE]
   await kubectl('wait', 'models,ensembles', ...ready)
   await untilAllAsleep()
-  await openWorkloads(SPACE).settled('tutti.dev/model=long', 0)
   const ask = await openRouter(t)
 
   await t.test('at rest there is no pod, and all are ready', async (t) => {
@@ -167,28 +89,6 @@ await t.test('Models that sleep', { skip: withoutTuttiImages() }, async (t) => {
     const ratio = (whole.ms / slowest.ms).toFixed(2)
     const [one, three] = [slowest.ms, whole.ms].map((ms) => (ms / 1000).toFixed(1))
     t.comment(`start and load of the slowest alone ${one} s, of all three ${three} s: ${ratio}`)
-  })
-
-  await t.test('a long start shows how far it is', async (t) => {
-    const kubectlTutti = await openPlugin(t)
-    const patient = ask('long', 1)
-    const start = await until('the status says what the start waits for', async () => {
-      const { status } = await getObject('model', 'long', IN_SPACE)
-      return LOADS.test(status.start?.message) && status.start
-    })
-    t.match(start, { waitsFor: 'Load', pod: /^long-step-/ })
-    const shown = await kubectlTutti('status', 'long', '-n', SPACE)
-    t.match(
-      shown.out,
-      /: Starting: it waits for its load: version 1, initialize of long_0 \(\d+ s\)/,
-    )
-    const error = await ask('long', 1, SHORT_MS).then(String, String)
-    t.match(
-      error,
-      /model 'long' is starting: waited \d\.\d s for its first replica: pod "long-step-.*" waits for its load: version 1, initialize of long_0 \(\d+ s\)/,
-    )
-    t.comment(error)
-    t.equal((await patient).sum, 1001)
   })
 
   await t.test(`${CYCLES} cycles, with requests at every moment`, async (t) => {

@@ -1,13 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { InferenceClient } from '@tutti/protocol/client'
-import type { Test } from 'tap'
-import { ROOT, type Serving } from '../serving.ts'
+import t, { type Test } from 'tap'
+import { FACE_MODELS, OCR } from '../seed-systems.ts'
+import { ROOT, serve } from '../serving.ts'
+import { copyModels } from '../temp-repository.ts'
 import { pidsOf } from './container-processes.ts'
-import { createNamespace, kubectl } from './kubectl.ts'
-import { SYSTEM } from './release.ts'
+import { createNamespace, kubectl, withoutTuttiImages } from './kubectl.ts'
+import { install, removeAfter, SYSTEM } from './release.ts'
 import { openWorkloads } from './workloads.ts'
 
-const SPACE = 'together'
+t.setTimeout(1_200_000)
+
 const SIDE = 512
 const BYTES = SIDE * SIDE * 3
 /** Headers of messages, heartbeats, and what routers and pods tell one another beside the tensors of a request. */
@@ -39,55 +42,14 @@ interface Way {
   readonly pids: readonly number[]
 }
 
-/**
- * The face ensemble in one process, with a pod for each Model, and with its Models together in a pod: the same bytes, and in the last
- * one no tensor between steps goes over NATS. What the three take is told in comments.
- *
- * @param apart - namespace that has `examples/face/manifest.yaml`.
- */
-export async function showPlacements(
-  t: Test,
-  { serving, apart }: { readonly serving: Serving; readonly apart: string },
-): Promise<void> {
-  await applyTogether(t)
-  const pid = serving.process.pid
-  const one = { name: 'tutti serve', ask: askerOf(t, `127.0.0.1:${serving.grpcPort}`) }
-  const ways = [
-    { ...one, pods: 0, pids: [pid] },
-    await openPods(t, 'a pod for each Model', apart),
-    await openPods(t, 'together', SPACE),
-  ] as const
-  const answers = await Promise.all(ways.map(({ ask }) => ask()))
-  for (const [i, { name }] of ways.entries()) {
-    t.ok(Buffer.from(answers[i] ?? []).equals(Buffer.from(answers[0] ?? [])), name)
-  }
-  for (let i = 0; i < WARM_UPS; i++) for (const { ask } of ways) await ask()
-  const p50s = await oneByOne(ways)
-  const rates = await manyAtOnce(ways)
-  for (const [i, way] of ways.entries()) {
-    const overNats = await bytesOverNats(way)
-    const most = { 'tutti serve': 0, together: 2 * BYTES }[way.name]
-    if (most !== undefined) t.ok(overNats < most + BESIDE_BYTES, `${way.name}: ${overNats} bytes`)
-    const figures = [
-      `${way.pods} pods`,
-      `${Math.round((await residentBytes(way.pids)) / MIB)} MiB`,
-      `p50 ${p50s[i]?.toFixed(1)} ms, ${over(p50s, i)} of one process`,
-      `${rates[i]?.toFixed(2)} requests/s with ${IN_FLIGHT} in flight, ${over(rates, i)}`,
-      `${(overNats / 1e6).toFixed(2)} MB of a request over NATS`,
-    ]
-    t.comment(`${way.name}: ${figures.join('; ')}`)
-  }
-}
-
-async function applyTogether(t: Test): Promise<void> {
-  await createNamespace(t, SPACE)
-  const inSpace = `--namespace=${SPACE}`
+/** Applies `examples/face` in a namespace, and waits until it is served. */
+async function applyFace(t: Test, namespace: string, spec: object = {}): Promise<void> {
+  await createNamespace(t, namespace)
+  const inSpace = `--namespace=${namespace}`
   await kubectl('apply', `--filename=${ROOT}examples/face/manifest.yaml`, inSpace)
-  await openWorkloads(SPACE).change('ensemble', 'face', { placement: 'Together' })
+  await openWorkloads(namespace).change('ensemble', 'face', spec)
   const ready = ['wait', '--for=condition=Ready', '--timeout=300s', '--all', inSpace]
   await kubectl(...ready, 'models,ensembles')
-  await openWorkloads(SPACE).settled('tutti.dev/ensemble=face', 1)
-  await openWorkloads(SPACE).settled('tutti.dev/model', 0)
 }
 
 /** @param namespace - whose pods all serve the ensemble. */
@@ -173,3 +135,44 @@ async function residentBytes(pids: readonly number[]): Promise<number> {
   const sizes = texts.map((text) => Number(/^VmRSS:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024)
   return sizes.reduce((sum, size) => sum + size, 0)
 }
+
+await t.test('the face ensemble in three ways', { skip: withoutTuttiImages() }, async (t) => {
+  removeAfter(t)
+  await install()
+  await applyFace(t, 'apart')
+  await applyFace(t, 'together', { placement: 'Together' })
+  await openWorkloads('together').settled('tutti.dev/ensemble=face', 1)
+  await openWorkloads('together').settled('tutti.dev/model', 0)
+  const repository = await copyModels(t, FACE_MODELS, { from: OCR })
+  const { process, grpcPort } = await serve(t, { repositories: [repository] })
+  const ways = [
+    { name: 'one process', ask: askerOf(t, `127.0.0.1:${grpcPort}`), pods: 0, pids: [process.pid] },
+    await openPods(t, 'a pod for each Model', 'apart'),
+    await openPods(t, 'together', 'together'),
+  ] as const
+  const [one, , together] = ways
+
+  await t.test('the same bytes', async (t) => {
+    const wanted = Buffer.from(await one.ask())
+    for (const { name, ask } of ways) t.ok(wanted.equals(await ask()), name)
+  })
+
+  await t.test('no tensor between steps that are together goes over NATS', async (t) => {
+    const bytes = await bytesOverNats(together)
+    t.ok(bytes < 2 * BYTES + BESIDE_BYTES, `${bytes} bytes of a request`)
+  })
+
+  for (let i = 0; i < WARM_UPS; i++) for (const { ask } of ways) await ask()
+  const p50s = await oneByOne(ways)
+  const rates = await manyAtOnce(ways)
+  for (const [i, way] of ways.entries()) {
+    const figures = [
+      `${way.pods} pods`,
+      `${Math.round((await residentBytes(way.pids)) / MIB)} MiB`,
+      `p50 ${p50s[i]?.toFixed(1)} ms, ${over(p50s, i)} of one process`,
+      `${rates[i]?.toFixed(2)} requests/s with ${IN_FLIGHT} in flight, ${over(rates, i)}`,
+      `${((await bytesOverNats(way)) / 1e6).toFixed(2)} MB of a request over NATS`,
+    ]
+    t.comment(`${way.name}: ${figures.join('; ')}`)
+  }
+})
