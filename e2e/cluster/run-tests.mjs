@@ -35,6 +35,8 @@ export async function runClusterTests(cluster, filters, { signal } = {}) {
       ...(needs.includes('ocr') && (await findOcr(root))),
     }),
     jobs: 1,
+    // They tell figures.
+    hasComments: true,
     timeoutS: LONGEST_FILE_S,
     signal,
   })

@@ -1,6 +1,9 @@
 import { renderTotals } from './tap-output.mjs'
 import { suiteOf } from './test-files.mjs'
 
+/** A comment of a subtest; those of tap name the subtest. */
+const COMMENT = /^\s+# (?!Subtest: )/
+
 /** The report that a run of tests prints: each process as it ends, and at the end suites, skipped and flaky files, and totals. */
 export class Report {
   /** Output of the process of each file that failed. */
@@ -13,10 +16,15 @@ export class Report {
   #skipped = new Set()
   #startedMs = performance.now()
   #print
+  #hasComments
 
-  /** @param {(text: string) => void} [print] */
-  constructor(print = console.log) {
+  /**
+   * @param {(text: string) => void} [print]
+   * @param {boolean} [hasComments] - what subtests that pass say in comments is printed too.
+   */
+  constructor(print = console.log, hasComments = false) {
     this.#print = print
+    this.#hasComments = hasComments
   }
 
   /** The files to run once more, or at last. */
@@ -32,7 +40,10 @@ export class Report {
     this.#notRun.push(...notRun)
     const [first] = files
     const name = files.length === 1 ? first : `${suiteOf(first)} (${files.length} files)`
-    this.#print(`${failed.size === 0 ? 'ok  ' : 'FAIL'}  ${name}  ${seconds(ms)}`)
+    const isOk = failed.size === 0
+    const comments = isOk && this.#hasComments ? lines.filter((line) => COMMENT.test(line)) : []
+    for (const comment of comments) this.#print(comment)
+    this.#print(`${isOk ? 'ok  ' : 'FAIL'}  ${name}  ${seconds(ms)}`)
     this.#note(outcome, first, files.length)
   }
 

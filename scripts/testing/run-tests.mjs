@@ -19,10 +19,10 @@ const BUSY_FACTOR = 1.5
  * fails runs once more, alone, after all others; if it passes then, it is printed as flaky.
  *
  * @param {{ root: string, files: readonly string[], env?: NodeJS.ProcessEnv, jobs?: number, timeoutS?: number,
- *   isOnce?: boolean, signal?: AbortSignal, print?: (text: string) => void,
+ *   isOnce?: boolean, hasComments?: boolean, signal?: AbortSignal, print?: (text: string) => void,
  *   atEnd?: () => Promise<string | undefined>, provide?: (needs: readonly string[]) => Promise<NodeJS.ProcessEnv> }} o -
  *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take;
- *   `isOnce`: what fails does not run again; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
+ *   `isOnce`: what fails does not run again; `hasComments`: comments of subtests are printed; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
  *   `provide` gives a file's environment by its needs.
  * @returns {Promise<number>} the exit code: 0 only if something ran and nothing failed in the end.
  */
@@ -44,7 +44,7 @@ async function runAll({ root, files, ...o }) {
     timeoutS = TIMEOUT_S,
   } = o
   const provide = o.provide ?? createProvider(root, { ...toolEnvironment(root), ...o.env })
-  const report = new Report(o.print)
+  const report = new Report(o.print, o.hasComments)
   const run = async (task, taskEnv) => {
     const options = { root, env: taskEnv, timeoutS, signal }
     return await runProcess({ ...options, files: task.files })
