@@ -22,8 +22,8 @@ const BUSY_FACTOR = 1.5
  *   isOnce?: boolean, hasComments?: boolean, signal?: AbortSignal, print?: (text: string) => void,
  *   atEnd?: () => Promise<string | undefined>, provide?: (needs: readonly string[]) => Promise<NodeJS.ProcessEnv> }} o -
  *   `env` adds to this process's environment; `jobs`: how many processes at once; `timeoutS`: how long one may take;
- *   `isOnce`: what fails does not run again; `hasComments`: comments of subtests are printed; `print` takes the report; `atEnd` resolves with a reason why the run fails though its tests passed;
- *   `provide` gives a file's environment by its needs.
+ *   `isOnce`: what fails does not run again; `hasComments`: comments of subtests are printed; `print` takes the report; `atEnd` resolves
+ *   with a reason why the run fails though its tests passed; `provide` gives a file's environment by its needs.
  * @returns {Promise<number>} the exit code: 0 only if something ran and nothing failed in the end.
  */
 export async function runTests(o) {

@@ -46,6 +46,20 @@ await test('a file that fails once is flaky, and the run passes', async (t) => {
   t.equal(lastLine, '2 passed, 0 failed')
 })
 
+await test('comments of a file that passes are printed where they are asked for', async (t) => {
+  const file = `import { test } from 'tap'
+await test('tells', async (t) => {
+  t.comment('7 requests')
+  await t.test('more', async (t) => t.ok(true))
+})
+`
+  const files = { 'e2e/a.test.ts': file }
+  const { printed } = await run(t, files, { hasComments: true })
+  t.match(printed, /^ {4}# 7 requests\nok {4}e2e\/a\.test\.ts/)
+  t.notMatch(printed, /Subtest/)
+  t.notMatch((await run(t, files)).printed, /7 requests/)
+})
+
 await test('a file that fails twice fails the run', async (t) => {
   const { code, printed, lastLine } = await run(t, {
     'e2e/a.test.ts': FAILING,
