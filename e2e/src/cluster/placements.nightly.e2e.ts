@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { InferenceClient } from '@tutti/protocol/client'
 import t, { type Test } from 'tap'
 import { FACE_MODELS, OCR } from '../seed-systems.ts'
-import { ROOT, serve } from '../serving.ts'
+import { ROOT, runProgram, serve } from '../serving.ts'
 import { copyModels } from '../temp-repository.ts'
 import { pidsOf } from './container-processes.ts'
 import { createNamespace, kubectl, withoutTuttiImages } from './kubectl.ts'
@@ -117,17 +117,16 @@ async function bytesOverNats({ ask }: Way): Promise<number> {
   return ((await bytesIntoNats()) - before) / ONE_BY_ONE
 }
 
-/** All bytes that clients have sent to the broker since it began. */
+/** All bytes that clients have sent to the broker since it began: its own page says it, on the loopback of its pod. */
 async function bytesIntoNats(): Promise<number> {
-  const read = ['wget', '-q', '-O', '-', 'http://127.0.0.1:8222/varz']
-  const said = await kubectl(
-    'exec',
-    'statefulset/tutti-nats',
-    `--namespace=${SYSTEM}`,
-    '--',
-    ...read,
-  )
-  return Number(JSON.parse(said).in_bytes)
+  const [pod] = await openWorkloads(SYSTEM).pods('app.kubernetes.io/component=nats')
+  if (pod === undefined) throw new Error('there is no pod of NATS')
+  const [pid] = await pidsOf(pod, 'nats')
+  const read = `fetch('http://127.0.0.1:8222/varz').then((r) => r.text()).then(console.log)`
+  const args = [`--target=${pid}`, '--net', process.execPath, '--eval', read]
+  const { code, out, err } = await runProgram('nsenter', args)
+  if (code !== 0) throw new Error(err)
+  return Number(JSON.parse(out).in_bytes)
 }
 
 async function residentBytes(pids: readonly number[]): Promise<number> {
@@ -144,9 +143,9 @@ await t.test('the face ensemble in three ways', { skip: withoutTuttiImages() }, 
   await openWorkloads('together').settled('tutti.dev/ensemble=face', 1)
   await openWorkloads('together').settled('tutti.dev/model', 0)
   const repository = await copyModels(t, FACE_MODELS, { from: OCR })
-  const { process, grpcPort } = await serve(t, { repositories: [repository] })
+  const { process: server, grpcPort } = await serve(t, { repositories: [repository] })
   const ways = [
-    { name: 'one process', ask: askerOf(t, `127.0.0.1:${grpcPort}`), pods: 0, pids: [process.pid] },
+    { name: 'one process', ask: askerOf(t, `127.0.0.1:${grpcPort}`), pods: 0, pids: [server.pid] },
     await openPods(t, 'a pod for each Model', 'apart'),
     await openPods(t, 'together', 'together'),
   ] as const

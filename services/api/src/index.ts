@@ -72,7 +72,7 @@ export {
   resourceState,
   WAITING_REASONS,
 } from './status/resource-state.ts'
-export { startText } from './status/start-text.ts'
+export { isToldByProcess, startText } from './status/start-text.ts'
 export {
   Condition,
   EffectiveResources,

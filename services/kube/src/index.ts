@@ -89,7 +89,7 @@ export {
   toKeyString,
 } from './object.ts'
 export type { FailingPod, Failure } from './pods/failing-pod.ts'
-export { claimsOf } from './pods/pod-events.ts'
+export { claimsOf, isProbeThatEnds } from './pods/pod-events.ts'
 export {
   type ContainerReasons,
   failureOfPod,

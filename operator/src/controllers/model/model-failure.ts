@@ -1,12 +1,6 @@
 import { fetchReasonOf, type ModelSpec } from '@tutti/api'
-import { type Event, type Failure, failureOfPod } from '@tutti/kube'
-import {
-  type CachedContainer,
-  isAlive,
-  mainStatusOf,
-  type PodState,
-  statusOf,
-} from '../../pods/pod-state.ts'
+import { type Event, type Failure, failureOfPod, isProbeThatEnds } from '@tutti/kube'
+import { isAlive, mainStatusOf, type PodState, statusOf } from '../../pods/pod-state.ts'
 import { failureOfDeployment } from '../deployment-failure.ts'
 import { isObserved, podCountsOf } from '../deployment-state.ts'
 import type { DeploymentState } from '../kept-objects.ts'
@@ -62,20 +56,8 @@ function failureOf(modelPod: ModelPod, events: readonly Event[] = []): Failure |
   const main = mainStatusOf(pod)
   // A process that answers loads its model as long as it says no other.
   const isLoading = model !== undefined && main?.state?.running !== undefined
-  const telling = isLoading ? events.filter((event) => endsContainer(event, main)) : events
+  const telling = isLoading ? events.filter((event) => isProbeThatEnds(event, main)) : events
   return failureOfPod(pod, fetchReasonOf, telling) ?? ofLoad(modelPod)
-}
-
-/**
- * True for an event of a probe that ends the container. The startup probe also fails while a model loads, which ends nothing yet.
- */
-function endsContainer(
-  { reason, note = '' }: Event,
-  { restartCount }: Pick<CachedContainer, 'restartCount'>,
-): boolean {
-  if (reason !== 'Unhealthy') return false
-  if (note.startsWith('Startup probe')) return restartCount > 0
-  return !note.startsWith('Readiness probe')
 }
 
 /** Finds the model's own error while the process lives, which may be ready without the model. */

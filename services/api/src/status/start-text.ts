@@ -1,5 +1,10 @@
 import type { ModelStart } from './status.ts'
 
+/** Tells whether a process says how far its load is: it lives, and nothing is wrong with it. */
+export function isToldByProcess({ waitsFor, message }: ModelStart): boolean {
+  return waitsFor === 'Load' && message.startsWith('its load: ')
+}
+
 /**
  * Builds one short text of how far a start is, for errors and people: `waits for its files, 30 % of 4.3 GB (12 s)`. Pure.
  *

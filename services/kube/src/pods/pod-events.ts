@@ -48,6 +48,19 @@ export function probeFailure(
 /** Most time between the last failure of a probe and the end of its container: the grace period of the pod lies between. */
 const NEAR_MS = 180_000
 
+/**
+ * Tells whether an event is of a probe that ends its container. The startup probe also fails while a container begins, which ends
+ * nothing yet.
+ */
+export function isProbeThatEnds(
+  { reason, note = '' }: Event,
+  { restartCount }: Pick<ContainerStatus, 'restartCount'>,
+): boolean {
+  if (reason !== 'Unhealthy') return false
+  if (note.startsWith('Startup probe')) return restartCount > 0
+  return !note.startsWith('Readiness probe')
+}
+
 /** Finds the latest event that says why a claim of the pod has no volume. Pure. */
 export function claimFailure(pod: FailingPod, events: readonly Event[]): Failure | undefined {
   const claims = claimsOf(pod)

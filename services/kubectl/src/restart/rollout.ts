@@ -82,7 +82,7 @@ function causeOf(
   if (refused?.status === 'True') {
     return { reason: refused.reason ?? 'FailedCreate', message: refused.message ?? '' }
   }
-  for (const { name, cause } of pods.map((pod) => toPodNode(pod, events))) {
+  for (const { name, cause } of pods.map((pod) => toPodNode(pod, { events }))) {
     if (cause !== undefined) return { ...cause, message: `pod "${name}": ${cause.message}` }
   }
   return undefined

@@ -389,8 +389,15 @@ await t.test(
       pod('m', container({ running: {} }, { started: false })),
       pod('m', container({ running: {} }, { started: false }), { metadata: { name: 'other' } }),
     ]
-    const text = renderNodes(nodesOf({ models: [model('m', status)], pods }))
+    const models = [model('m', status)]
+    const text = renderNodes(nodesOf({ models, pods }))
     t.match(text, /Pod m-pod .*Starting: it waits for its load: engine python \(35 s\)\n/)
+    const probe = 'Startup probe failed: HTTP probe failed with statuscode: 503'
+    const events = [event('m', 'Unhealthy', probe, {})]
+    const probed = renderNodes(nodesOf({ models, pods, events }))
+    t.match(probed, /Pod m-pod .*Starting: it waits for its load: engine python/)
+    const silent = [model('m', { ...status, start: { ...start, message: 'its load' } })]
+    t.match(renderNodes(nodesOf({ models: silent, pods, events })), /Unhealthy: .*Startup probe/)
     t.match(text, /Pod other .*Starting: container "main" is starting\n/)
     t.match(text, /Model m .*Starting/)
     t.end()

@@ -5,7 +5,6 @@ import {
   modelNameOf,
   notServedText,
   resourceState,
-  startText,
   WAITING_REASONS,
 } from '@tutti/api'
 import { modelOfStep, modelsOfStep } from '@tutti/graph'
@@ -140,12 +139,10 @@ class NodeBuilder {
 
   #pods(isWanted: (pod: Stored<Pod>) => boolean, start?: ModelStart): readonly StatusNode[] {
     const { pods = [], events = [] } = this.#state
-    const waitOf = ({ metadata }: Stored<Pod>): string | undefined =>
-      start?.pod === metadata.name ? `it ${startText(start, this.#nowMs)}` : undefined
     return pods
       .filter(isWanted)
       .toSorted((one, other) => rankOf(one).localeCompare(rankOf(other), 'en'))
-      .map((pod) => toPodNode(pod, events, waitOf(pod)))
+      .map((pod) => toPodNode(pod, { events, start, nowMs: this.#nowMs }))
   }
 }
 

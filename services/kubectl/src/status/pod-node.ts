@@ -1,14 +1,24 @@
-import { fetchReasonOf } from '@tutti/api'
-import { type Event, failureOfPod, type Pod, type PodStatus, type Stored } from '@tutti/kube'
+import { fetchReasonOf, isToldByProcess, type ModelStart, startText } from '@tutti/api'
+import {
+  type Event,
+  failureOfPod,
+  isProbeThatEnds,
+  type Pod,
+  type PodStatus,
+  type Stored,
+} from '@tutti/kube'
 import { isPodReady } from './read-state.ts'
 import type { Cause, StatusNode } from './tree.ts'
 
 /**
  * Builds the node of a pod. The cause comes from the pod's status, else from its events, as in the operator's conditions. Pure.
  *
- * @param wait - text of what the pod waits for, from the status of its Model; absent if that does not speak of this pod.
+ * @param start - what the status of its Model says of a start; it may be that of another pod.
  */
-export function toPodNode(pod: Stored<Pod>, events: readonly Event[], wait?: string): StatusNode {
+export function toPodNode(
+  pod: Stored<Pod>,
+  { events, start, nowMs = Date.now() }: PodKnowledge,
+): StatusNode {
   const node = { kind: 'Pod', name: pod.metadata.name, children: [] } as const
   const detail = detailOf(pod)
   if (isLeaving(pod)) {
@@ -16,7 +26,20 @@ export function toPodNode(pod: Stored<Pod>, events: readonly Event[], wait?: str
     return { ...node, state: 'NotReady', ...detail, cause }
   }
   if (isPodReady(pod)) return { ...node, state: 'Ready', ...detail }
-  return { ...node, state: 'NotReady', ...detail, cause: causeOf(pod, events, wait) }
+  const own = start?.pod === pod.metadata.name ? start : undefined
+  return {
+    ...node,
+    state: 'NotReady',
+    ...detail,
+    cause: causeOf(pod, { events, start: own, nowMs }),
+  }
+}
+
+/** What is known of pods besides themselves. */
+interface PodKnowledge {
+  readonly events: readonly Event[]
+  readonly start?: ModelStart | undefined
+  readonly nowMs?: number
 }
 
 export function isLeaving({ metadata }: Pod): boolean {
@@ -28,8 +51,8 @@ function detailOf({ status }: Pod): Pick<StatusNode, 'detail'> {
   return restarts === 0 ? {} : { detail: `${restarts} restart${restarts === 1 ? '' : 's'}` }
 }
 
-function causeOf(pod: Stored<Pod>, events: readonly Event[], wait: string | undefined): Cause {
-  const failure = failureOfPod(pod, fetchReasonOf, events)
+function causeOf(pod: Stored<Pod>, { events, start, nowMs }: Required<PodKnowledge>): Cause {
+  const failure = failureOfPod(pod, fetchReasonOf, tellingEvents(pod, events, start))
   if (failure !== undefined) {
     const { reason, message, container, exitCode } = failure
     const named = `container "${container}"`
@@ -39,7 +62,21 @@ function causeOf(pod: Stored<Pod>, events: readonly Event[], wait: string | unde
     return { reason, message: `${place}${message}${code}` }
   }
   const own = waitOf(pod)
-  return { ...own, message: wait ?? own.message }
+  return start === undefined ? own : { ...own, message: `it ${startText(start, nowMs)}` }
+}
+
+/** Finds the events that tell of a failure: the startup probe of a process that loads its model fails until that is done. */
+function tellingEvents(
+  { status }: Pod,
+  events: readonly Event[],
+  start: ModelStart | undefined,
+): readonly Event[] {
+  if (start === undefined || !isToldByProcess(start)) return events
+  const restartCount = Math.max(
+    0,
+    ...(status?.containerStatuses ?? []).map((one) => one.restartCount),
+  )
+  return events.filter((event) => isProbeThatEnds(event, { restartCount }))
 }
 
 /** Finds what a pod waits for, where nothing has gone wrong. */
