@@ -54,7 +54,7 @@ async function applyFace(t: Test, namespace: string, spec: object = {}): Promise
 
 /** @param namespace - whose pods all serve the ensemble. */
 async function openPods(t: Test, name: string, namespace: string): Promise<Way> {
-  const pods = await openWorkloads(namespace).pods('app.kubernetes.io/part-of=tutti')
+  const pods = await openWorkloads(namespace).pods('app.kubernetes.io/managed-by=tutti-operator')
   const isRouter = ({ metadata }: (typeof pods)[number]): boolean =>
     metadata.labels['app.kubernetes.io/component'] === 'router'
   const router = pods.find(isRouter)
