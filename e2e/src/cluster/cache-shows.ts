@@ -13,7 +13,7 @@ import { openWorkloads } from './workloads.ts'
 /** Namespace of the Models that use the cache: one that refuses folders of the node could not. */
 const SPACE = 'cached'
 const NAME = 'large'
-/** Of the model; TUTTI_CACHE_MIB=1024 asks for more than a run of all tests has time for. */
+/** Size of the model; TUTTI_CACHE_MIB=1024 asks for more than a run of all tests has time for. */
 const MIB = Number(process.env['TUTTI_CACHE_MIB'] ?? 32)
 
 /** A folder that pods write downloads to, and flags of the chart that name it. */

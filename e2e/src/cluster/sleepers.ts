@@ -12,7 +12,7 @@ export const SPACE = 'zero'
 /** Their input and output. */
 export const TENSOR = { datatype: 'FP32', shape: [1] }
 
-/** What a Model adds, and the seconds for which it loads. */
+/** A Model by what it adds, and the seconds for which it loads. */
 interface Sleeper {
   readonly adds: number
   readonly loadS: number

@@ -35,7 +35,7 @@ export function toPodNode(
   }
 }
 
-/** What is known of pods besides themselves. */
+/** Knowledge of pods from elsewhere than themselves. */
 interface PodKnowledge {
   readonly events: readonly Event[]
   readonly start?: ModelStart | undefined
