@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServeError } from '@tutti/errors'
@@ -25,8 +26,13 @@ export function setFault(
 
 /** Lists the first value of the input of each execution of a model since its fault was set. */
 export function executedOf(folder: string, model: string): readonly number[] {
-  const lines = readFileSync(join(folder, `${model}.executed`), 'utf8').split('\n')
-  return lines.slice(0, -1).map(Number)
+  return linesOf(folder, model).map((line) => Number(line.split(' ')[0]))
+}
+
+function linesOf(folder: string, model: string): readonly string[] {
+  return readFileSync(join(folder, `${model}.executed`), 'utf8')
+    .split('\n')
+    .slice(0, -1)
 }
 
 /** Counts the executions of a model since its fault was set. */
@@ -42,8 +48,9 @@ export function faultyExecutor(
 ): Executor {
   return {
     execute: ({ inputs }, sink, { signal }) => {
-      const fault = faultOf(folder, model)
-      appendFileSync(join(folder, `${model}.executed`), `${toFloats(inputs[0]?.data)[0]}\n`)
+      const line = `${toFloats(inputs[0]?.data)[0]} ${randomUUID()}`
+      appendFileSync(join(folder, `${model}.executed`), `${line}\n`)
+      const fault = faultOf(folder, model, line)
       const fail = (error: ServeError): void => sink.fail(error, 'maybe')
       const answer = (): void => {
         const outputs = [floats('Y', [model === 'm' ? 1 : 2])]
@@ -61,9 +68,10 @@ export function faultyExecutor(
   }
 }
 
-function faultOf(folder: string, model: string): string {
+/** Finds the fault of an execution by its place among those of all replicas, which may begin at the same time. */
+function faultOf(folder: string, model: string, line: string): string {
   const text = readFileSync(join(folder, `${model}.fault`), 'utf8')
   const [wanted = 'none', times, after] = text.split(' ')
-  const before = executionsOf(folder, model)
+  const before = linesOf(folder, model).indexOf(line)
   return before >= Number(after) && before < Number(after) + Number(times) ? wanted : 'none'
 }
