@@ -71,6 +71,9 @@ class TimedCall implements ResponseSink {
 
   send(response: StepResponse): void {
     if (this.#hasEnded) return
+    // On a busy machine a late answer may come before the timer.
+    const isLate = this.#context && isTimeOver(this.#context, this.#dependencies.clock)
+    if (isLate === true && this.#scope !== undefined) return this.#expire(this.#scope)
     this.#hasResponded = true
     if (response.final) this.#end()
     this.#sink.send(response)
@@ -92,6 +95,7 @@ class TimedCall implements ResponseSink {
   #expire(scope: CallScope): void {
     const error = this.#timedOut()
     this.#hasEnded = true
+    this.#stopTimer?.()
     // The callee retains the inputs that it still reads, before the sink's owner takes them back.
     scope.cancel(error)
     scope.close()
