@@ -72,7 +72,7 @@ export {
   resourceState,
   WAITING_REASONS,
 } from './status/resource-state.ts'
-export { isToldByProcess, startText } from './status/start-text.ts'
+export { isToldByProcess, loadMessage, startText } from './status/start-text.ts'
 export {
   Condition,
   EffectiveResources,

@@ -1,6 +1,7 @@
 import {
   isFetchContainer,
   isVerifyContainer,
+  loadMessage,
   type ModelStart,
   type StartProgress,
 } from '@tutti/api'
@@ -113,7 +114,7 @@ function ofEnded(main: CachedContainer | undefined): Wait | undefined {
 }
 
 function toLoad(model: ModelPod['model'], doing: string | undefined): string {
-  if (doing !== undefined) return `its load: ${doing}`
+  if (doing !== undefined) return loadMessage(doing)
   if (model === undefined) return 'its load'
   if (readyVersionsOf({ model }).length > 0) return 'its readiness probe'
   return loadErrorOf(model) === undefined ? 'its load' : 'its load, which has failed'

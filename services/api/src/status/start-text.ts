@@ -1,8 +1,15 @@
 import type { ModelStart } from './status.ts'
 
-/** Tells whether a process says how far its load is: it lives, and nothing is wrong with it. */
+const LOAD = 'its load: '
+
+/** Builds the message of a start whose process says what its load does now. */
+export function loadMessage(doing: string): string {
+  return `${LOAD}${doing}`
+}
+
+/** Tells whether a start has the message of `loadMessage`: its process answers, and loads. */
 export function isToldByProcess({ waitsFor, message }: ModelStart): boolean {
-  return waitsFor === 'Load' && message.startsWith('its load: ')
+  return waitsFor === 'Load' && message.startsWith(LOAD)
 }
 
 /**

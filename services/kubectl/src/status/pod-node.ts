@@ -35,7 +35,7 @@ export function toPodNode(
   }
 }
 
-/** Knowledge of pods from elsewhere than themselves. */
+/** The events and the start that tell more of pods than their own status. */
 interface PodKnowledge {
   readonly events: readonly Event[]
   readonly start?: ModelStart | undefined
@@ -72,10 +72,7 @@ function tellingEvents(
   start: ModelStart | undefined,
 ): readonly Event[] {
   if (start === undefined || !isToldByProcess(start)) return events
-  const restartCount = Math.max(
-    0,
-    ...(status?.containerStatuses ?? []).map((one) => one.restartCount),
-  )
+  const { restartCount = 0 } = status?.containerStatuses?.find(({ name }) => name === 'main') ?? {}
   return events.filter((event) => isProbeThatEnds(event, { restartCount }))
 }
 

@@ -53,6 +53,21 @@ await t.test('an answer in time, and a failure, are passed on as they are', asyn
   t.same(rig.left, [0, 0, 0, 0])
 })
 
+await t.test('an answer counts by its time, also where the timer is late', async (t) => {
+  const rig = createStepRig(OVER)
+  const { attempts, clock } = rig
+  clock.setTimer(300, () => attempts[1]?.answer(2))
+  const inTime = rig.ask()
+  const late = rig.ask()
+  clock.advance(299.5)
+  attempts[0]?.answer(1)
+  clock.advance(1)
+  t.same([seen(inTime), seen(late)], [[1], ['STEP_TIMEOUT']])
+  t.equal(attempts[1]?.isCancelled, true)
+  t.equal(clock.pending, 0)
+  t.same(rig.left, [0, 0, 0, 0])
+})
+
 await t.test('the timeout counts over all attempts', async (t) => {
   const rig = createStepRig({ timeoutMs: 5 })
   const { attempts, clock } = rig

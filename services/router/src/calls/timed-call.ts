@@ -60,7 +60,7 @@ class TimedCall implements ResponseSink {
     const { signal } = scope.context
     const context = { ...call.context, signal, deadlineAt: clock.now() + this.#timeoutMs }
     this.#context = context
-    this.#stopTimer = clock.setTimer(this.#timeoutMs, () => this.#expire(scope))
+    this.#stopTimer = clock.setTimer(this.#timeoutMs, () => this.#expire())
     const timed = { ...call, context }
     if (context.observer === undefined) next(this.#dependencies, timed, this)
     else {
@@ -71,9 +71,9 @@ class TimedCall implements ResponseSink {
 
   send(response: StepResponse): void {
     if (this.#hasEnded) return
-    // On a busy machine a late answer may come before the timer.
-    const isLate = this.#context && isTimeOver(this.#context, this.#dependencies.clock)
-    if (isLate === true && this.#scope !== undefined) return this.#expire(this.#scope)
+    // On a busy machine the timer may be later than the answer.
+    const isLate = this.#context && remainingMs(this.#context, this.#dependencies.clock) === 0
+    if (isLate === true) return this.#expire()
     this.#hasResponded = true
     if (response.final) this.#end()
     this.#sink.send(response)
@@ -92,13 +92,12 @@ class TimedCall implements ResponseSink {
     return this.#hasEnded ? undefined : this.#sink.ready?.()
   }
 
-  #expire(scope: CallScope): void {
+  #expire(): void {
     const error = this.#timedOut()
     this.#hasEnded = true
-    this.#stopTimer?.()
     // The callee retains the inputs that it still reads, before the sink's owner takes them back.
-    scope.cancel(error)
-    scope.close()
+    this.#scope?.cancel(error)
+    this.#end()
     // A callee may take long to stop.
     this.#observed?.left(error)
     this.#sink.fail(error, 'maybe')
